@@ -138,7 +138,7 @@ def build_suite_critique(folder: Path) -> tuple[Critique, RunState]:
     judgement = session.evaluate(SessionOrder())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")
-    criteria = build_run_criteria(judgement.plan, {}, {})
+    criteria = build_run_criteria(judgement.plan, {})
     evaluation = assess(criteria, Phase.A, judgement.group_by_rule(), "")
     critique = build_critique(criteria, evaluation)
     state = RunState(

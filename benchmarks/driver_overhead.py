@@ -33,6 +33,7 @@ from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 FAILING = 20
 TARGET = 15
@@ -74,7 +75,7 @@ class InstantSession:
         self.calls += 1
         failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
         failures = {nodeid: _make_failure(nodeid, self.calls) for nodeid in failing}
-        return SessionResult(plan=self.plan, evidence=self.passed | failures, exit_status=1)
+        return SessionResult(plan=self.plan, evidence=self.passed | failures, canaries=[True], exit_status=1)
 
 
 def _make_failure(nodeid: str, call: int) -> Evidence:
@@ -92,9 +93,11 @@ def measure_iterations(folder: Path, rules: int, iterations: int) -> list[float]
         task_alias="bench",
         task=Task(prompt="measure"),
         max_iterations=iterations,
-        criteria=build_run_criteria(session.plan, {}, {}),
+        criteria=build_run_criteria(session.plan, {}),
         setup=Setup(artifact="artifact.md", breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0)),
     )
+    project = SealedFiles(folder, files.folder, (), ("/artifact.md",))
+    state = state.replace(seal=project.record_seal())
     start = Event.create(state, RunStarted(state=state), "")
     files.append([start], state)
     ticks: list[float] = []
@@ -108,7 +111,7 @@ def measure_iterations(folder: Path, rules: int, iterations: int) -> list[float]
     settings = make_default_settings(folder)
     artifact = Artifact(files.artifact)
     tools = RunContext(
-        settings, files, artifact, session, [InstantAgent()], None, plugins.hook, LiveView(io.StringIO())
+        settings, files, artifact, session, [InstantAgent()], None, plugins.hook, LiveView(io.StringIO()), project
     )
     Driver(state, RUN_MACHINE, RunSteps(), store, tools, listen).run()
     files.release()

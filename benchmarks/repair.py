@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,13 +141,15 @@ def find_failing_tests(folder: Path) -> set[int]:
     return {int(line.split("::test_")[1][:2]) for line in process.stdout.splitlines() if line.startswith("FAILED")}
 
 
-def run_engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict[str, Any]:
+def run_engine(
+    folder: Path, seconds: float, seed: int, workers: int | None, allow: Sequence[str] = ("solution.py",)
+) -> dict[str, Any]:
     request = {
         "folder": str(folder),
         "pytest_arguments": PYTEST_ARGUMENTS,
         "seconds": seconds,
         "seed": seed,
-        "allow": ["solution.py"],
+        "allow": allow,
     }
     if workers is not None:
         request["workers"] = workers

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.cli.console_script import ROWS, Row
 from pytest_loop.settings.options import GROUPS
 from pytest_loop.settings.rows import Option
 
@@ -13,13 +14,32 @@ PATH = Path(__file__).with_name("options.md")
 _HEAD = """# Options
 
 Every flag of the command line and every key of the ini file. A flag on the command line comes before its ini key.
-This page is made from `pytest_loop/settings/options.py` by `python docs/write_options.py`.
+This page is made from `pytest_loop/settings/options.py` and `pytest_loop/cli/console_script.py` by
+`python docs/write_options.py`.
+"""
+_COMMANDS = """
+## The command `pytest-loop`
+
+Everything around a run is a command of its own. `pytest-agent-loop` and `python -m pytest_loop` are other names of it.
+Each command takes `--run ALIAS`, `-v` and `-q`; without `--run` it is about the active run, else the latest.
+An option is the flag of the same name: `--json PATH` is `--loop-json PATH`.
+
+| command | the same as | options | |
+|---|---|---|---|
 """
 
 
 def render_page() -> str:
-    """Return the page with one table for each group."""
-    return _HEAD + "".join(f"{line}\n" for group in GROUPS.values() for line in _render_group(group))
+    """Return the page with one table for each group, and one of commands."""
+    groups = "".join(f"{line}\n" for group in GROUPS.values() for line in _render_group(group))
+    return _HEAD + groups + _COMMANDS + "".join(map(_render_command, ROWS))
+
+
+def _render_command(row: Row) -> str:
+    flags = " ".join(f"--loop-{flag}" for flag in row.flags)
+    options = " ".join(f"`--{name}`" for name in row.options)
+    command = _code(f"pytest-loop {row.name} {row.argument}".rstrip())
+    return f"| {command} | {_code(flags)} | {options} | {row.description} |\n"
 
 
 def _render_group(group: Any) -> Iterator[str]:
@@ -34,7 +54,8 @@ def _render_flag(option: Option[Any]) -> str:
         return ""
     metavar = option.metavar.replace("|", "\\|")
     value = f"[={metavar}]" if option.is_value_optional else f" {metavar}" if metavar else ""
-    return _code(f"{option.flag}{value}") + (" (repeatable)" if option.is_repeatable else "")
+    names = ", ".join(_code(f"{flag}{value}") for flag in (option.flag, *option.other_flags))
+    return names + (" (repeatable)" if option.is_repeatable else "")
 
 
 def _code(text: str) -> str:

@@ -17,6 +17,10 @@ class NotJudgedError(LoopError):
     """No agent and no user can judge this rule here: it is an assumption until one does."""
 
 
+class NothingToJudgeError(LoopError):
+    """There is no rule at all."""
+
+
 class SavedFileError(LoopError):
     """A file of an earlier session cannot be used."""
 
@@ -46,6 +50,10 @@ class RuleFileError(FileError):
 
 class ManifestError(FileError):
     """The manifest of a workload cannot be used."""
+
+
+class UnmatchedPathsError(ManifestError):
+    """A path or glob of a manifest matches no file."""
 
 
 class StateError(LoopError):

@@ -14,7 +14,7 @@ from pytest_loop.settings.session_settings import read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
-SESSION_VARIABLE = "PYTEST_LOOP_SESSION"
+SESSION_VARIABLE, WORKER_VARIABLE = "PYTEST_LOOP_SESSION", "PYTEST_LOOP_WORKER"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +35,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from pytest_loop.session.judge import join_run
 
         join_run(early_config, text)
+    elif os.environ.pop(WORKER_VARIABLE, "") and "PYTEST_XDIST_WORKER" in os.environ:
+        from pytest_loop.session.interference import start_watch
+
+        start_watch(early_config)
     elif command_line.takes_over(values):
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
@@ -46,9 +50,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
             from pytest_loop.cli import watch
 
             raise SystemExit(watch.main(early_config, values))
-        from pytest_loop.cli import start
+        from pytest_loop.cli import dispatch
 
-        raise SystemExit(start.main(early_config, values))
+        raise SystemExit(dispatch.main(early_config, values))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,12 +78,9 @@ def _belongs_to_run(config: pytest.Config) -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if not config.getoption("loop_schema"):
         return None
-    import json
+    from pytest_loop.cli import schema
 
-    from pytest_loop.rules.rule_files import build_json_schema
-
-    print(json.dumps(build_json_schema(), indent=2))
-    return 0
+    return schema.main()
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -152,13 +153,23 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             session.config.option.continue_on_collection_errors = True
 
 
+def _is_hidden(config: pytest.Config) -> bool:
+    """Return whether a run started this session and does not show its output."""
+    if not _belongs_to_run(config):
+        return False
+    from pytest_loop.session.judge import get_session
+
+    order = get_session(config).order
+    return order is None or not order.columns
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
     note = getattr(report, "loop", None)
     if note is None:
         return None
-    if note["shown"] == "passed" and _belongs_to_run(config):
-        return "passed", "", ""  # a run does not show the letters of a session
+    if note["shown"] == "passed" and _is_hidden(config):
+        return "passed", "", ""  # letters that no user sees cost time
     from pytest_loop.show.report_status import choose_report_status
 
     return choose_report_status(note, config.get_verbosity())

@@ -53,6 +53,12 @@ def _measure_marked_tests(
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _keep_secret_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Sign runs with a secret of these tests, not with the user's."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _reset_interrupts() -> None:
     """Handle SIGINT again: processes that a shell starts in the background ignore it, and so do their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

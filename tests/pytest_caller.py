@@ -39,6 +39,8 @@ PLUGIN_VARIABLES = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "py
 REMOVED_VARIABLES = ("PYTHONDONTWRITEBYTECODE",)
 # Prefixes of variables that an interpreter reads when it starts, or pytest when it looks for plugins.
 _STARTUP_PREFIXES = ("PYTHON", "COVERAGE", "LC_", "LANG", "TZ", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+# Flags that start or resume a run.
+_RUN_FLAGS = {"--loop-task", "--loop-manifest", "--loop-resume"}
 _MAX_MESSAGE = 1 << 20
 _TIMEOUT = 300
 
@@ -63,6 +65,7 @@ class PytestCaller:
         self, *arguments: str, folder: Path, stdin: str = "", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run `python -m pytest` in the folder with additional environment variables."""
+        arguments = (*arguments, *_choose_fence(arguments))
         command = [sys.executable, "-m", "pytest", *arguments]
         env = {**os.environ, **(variables or {})}
         if _select_startup_variables(env) != self._startup_variables:
@@ -85,6 +88,12 @@ class PytestCaller:
                 os.kill(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(order["arguments"], _TIMEOUT)
             return int(reply_socket.recv(_MAX_MESSAGE))
+
+
+def _choose_fence(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Turn the fence off unless a test is about it: it needs a second server for warm sessions in every run."""
+    names = {argument.partition("=")[0] for argument in arguments}
+    return ("--loop-fence=off",) if names & _RUN_FLAGS and "--loop-fence" not in names else ()
 
 
 def _select_startup_variables(variables: Mapping[str, str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ Data = dict[str, Any]
 PROTOCOL = 1
 _NO_METHOD = -32601
 _NO_LOGIN = -32000
+_SAVING_SECONDS = 5.0
 _READ_ONLY_MODES = ("plan", "read-only", "readonly", "ask", "chat")
 # Not `-m`: it puts the working folder first on the path.
 _BRIDGE = (
@@ -47,8 +48,10 @@ class RefusedError(Exception):
     """The agent answered with an error."""
 
     def __init__(self, error: Data) -> None:
-        super().__init__(str(error.get("message") or "no reason given"))
-        self.code = error.get("code")
+        data = error.get("data")
+        details = data if isinstance(data, str) else json.dumps(data) if data else ""
+        super().__init__(": ".join(filter(None, (str(error.get("message") or ""), details))) or "no reason given")
+        self.status = 401 if error.get("code") == _NO_LOGIN else _find_status(error)
 
 
 def main(arguments: list[str]) -> int:
@@ -64,14 +67,31 @@ def main(arguments: list[str]) -> int:
             try:
                 _Conversation(process, may_edit=options.edit).run(prompt, options.session)
             finally:
-                process.terminate()
+                _end_agent(process)
     except RefusedError as error:
-        _print_event(type="failed", message=str(error), status=401 if error.code == _NO_LOGIN else None)
+        _print_event(type="failed", message=str(error), status=error.status)
         return 1
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # the agent may send anything
         _print_event(type="failed", message=str(error), status=None)
         return 1
     return 0
+
+
+def _end_agent(process: subprocess.Popen[bytes]) -> None:
+    """Close the agent's input, and give it time to save its conversation."""
+    with contextlib.suppress(OSError):
+        process.stdin.close()  # type: ignore[union-attr]
+    try:
+        process.wait(_SAVING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+
+
+def _find_status(error: Data) -> int | None:
+    """Return the HTTP status of an error, which agents report in its data, or as its code."""
+    data = error.get("data") if isinstance(error.get("data"), dict) else {}
+    values = [*(data.get(key) for key in ("status", "statusCode", "code")), error.get("code")]  # type: ignore[union-attr]
+    return next((value for value in values if isinstance(value, int) and 400 <= value < 600), None)
 
 
 class _Conversation:

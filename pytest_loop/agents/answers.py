@@ -1,4 +1,4 @@
-"""Answers of agents: JSON in a text and its models, fenced documents, and claims that a rule cannot be met."""
+"""Answers of agents: JSON in a text and its models, fenced documents, exit signals, and claims about rules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,19 @@ PlanStep = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 _JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
+# The words with which agents of other loops say whether they are done: a status block, a line of it, or a tag.
+_STATUS_BLOCK = r"---LOOP_STATUS---[ \t]*$.*?^[ \t]*---END_STATUS---[ \t]*"
+_EXIT_LINE = r"[*`]*EXIT_SIGNAL[*`]*:[*`]*[ \t]*(?P<signal>true|false)\b[ \t*`]*"
+_COMPLETE = r"<loop-complete>(?:.*?</loop-complete>)?[ \t]*(?:\n[ \t]*[\u256d\u2502\u251c\u2570][^\n]*)*"
+_FLAGS = re.MULTILINE | re.DOTALL | re.IGNORECASE
+_SIGNAL = re.compile(rf"^[ \t]*{_EXIT_LINE}$", _FLAGS)
+_COMPLETION = re.compile(r"^[ \t]*<loop-complete>", _FLAGS)
+_REMARK = re.compile(rf"^[ \t]*(?:{_STATUS_BLOCK}|{_EXIT_LINE}|{_COMPLETE})$\n?", _FLAGS)
+# Signals are at the end of an answer; a search in all of a long one would take too long.
+_MAX_SIGNAL_LENGTH = 20_000
 _MAX_CLAIM_LENGTH = 4_000
 _MAX_BRACES = 50
+_MAX_REMARKS = 4
 
 
 class PlanAnswer(BaseModel):
@@ -125,16 +136,31 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant
 
 
 def strip_fence(text: str) -> str:
-    """Remove a fence that encloses a whole document."""
+    """Remove a fence that encloses a whole document, and remarks around a fence that says it is Markdown."""
     lines = text.strip().splitlines()
-    opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
-    if opening is None or not _is_closing_fence(lines[-1], opening["marks"]):
+    start = next((index for index, line in enumerate(lines) if _FENCE.match(line)), len(lines))
+    opening = _FENCE.fullmatch(lines[start]) if start < len(lines) - 1 else None
+    if opening is None:
         return text
-    inner = lines[1:-1]
-    is_markdown = opening["info"].strip().lower() in ("md", "markdown") and not _has_open_fence(inner)
-    if is_markdown or not any(_FENCE.match(line) for line in inner):
-        return "\n".join(inner) + "\n"
-    return text
+    is_markdown = opening["info"].strip().lower() in ("md", "markdown")
+    closings = (
+        index for index in reversed(range(start + 1, len(lines))) if _is_closing_fence(lines[index], opening["marks"])
+    )
+    end = next(closings, start)
+    inner = lines[start + 1 : end]
+    is_enclosed = (start, end) == (0, len(lines) - 1) or (
+        is_markdown and _are_remarks(*lines[:start], *lines[end + 1 :])
+    )
+    has_inner_fence = _has_open_fence(inner) if is_markdown else any(_FENCE.match(line) for line in inner)
+    return "\n".join(inner) + "\n" if end > start and is_enclosed and not has_inner_fence else text
+
+
+def _are_remarks(*lines: str) -> bool:
+    """Return whether lines are only a few words about a document: no heading, no fence, no list."""
+    words = [line for line in lines if line.strip()]
+    return len(words) <= _MAX_REMARKS and not any(
+        line.startswith(("#", "```", "~~~", "- ", "* ", "|")) for line in words
+    )
 
 
 def _is_closing_fence(line: str, marks: str) -> bool:
@@ -150,6 +176,31 @@ def _has_open_fence(lines: list[str]) -> bool:
         elif opening := _FENCE.match(line):
             marks = opening["marks"]
     return bool(marks)
+
+
+def _parse_exit_signal(text: str) -> bool | None:
+    """Return whether an agent says that it is done; None if it says nothing about it.
+
+    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without one, `<loop-complete>` is a yes.
+    """
+    signals = [match["signal"].lower() == "true" for match in _SIGNAL.finditer(text)]
+    return signals[-1] if signals else True if _COMPLETION.search(text) else None
+
+
+def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None]:
+    """Return a text without its exit signal, and the signal.
+
+    A document may be about such words: there, only those after its end are a signal.
+    """
+    head, tail = text[:-_MAX_SIGNAL_LENGTH], text[-_MAX_SIGNAL_LENGTH:]
+    if not is_document:
+        return head + _REMARK.sub("", tail), _parse_exit_signal(tail)
+    end = len(tail)
+    for match in reversed(list(_REMARK.finditer(tail))):
+        if tail[match.end() : end].strip():
+            break
+        end = match.start()
+    return head + tail[:end], _parse_exit_signal(tail[end:])
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,6 +17,7 @@ from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, Ag
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.processes.child import CannotStartError, Command, run_command
 from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
 from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
@@ -23,6 +26,7 @@ BUILTIN = "builtin"
 SECONDS = 45.0
 _SHOWN_LINES = 5
 _SHOWN_PATCHES = 3
+_SHOWN_NAMES = 2
 _REMEDY_TIMEOUT = 120.0
 ENGINE = "pytest_loop.repair"
 # The time limit of a search does not include collection, one run of all tests, and the confirmation of its edits.
@@ -40,8 +44,6 @@ class BuiltinAgent:
     it ran out of time: then the next one takes twice as long.
     """
 
-    is_serial = True
-
     def __init__(self, name: str = BUILTIN, seconds: float = SECONDS) -> None:
         self.name = name
         self._seconds = seconds
@@ -51,7 +53,7 @@ class BuiltinAgent:
         task = request.repair_task
         if task is None or request.schema is not None:
             raise AgentUnavailableError(
-                "the built-in agent mends the Python files of a project, and nothing else: name another agent with "
+                "the built-in agent fixes the Python files of a project, and nothing else: name another agent with "
                 "--loop-agent (--loop-agents lists those that are installed)"
             )
         lines: list[str] = []
@@ -75,14 +77,14 @@ class BuiltinAgent:
         def run() -> None:
             nonlocal problem
             words = remedy.command if remedy.shell else shlex.split(remedy.command)
-            folder, timeout = root / remedy.folder, _REMEDY_TIMEOUT
+            command = Command(words, root / remedy.folder, _REMEDY_TIMEOUT, is_thorough=True, fence=watch.fence)
             try:
-                run_command(Command(words, folder, timeout, should_continue=watch.should_continue, is_thorough=True))
+                run_command(replace(command, should_continue=watch.should_continue))
             except CannotStartError as error:
                 problem = str(error)
 
         is_better = task.attempt(run)
-        outcome = "made it better" if is_better else problem or "made nothing better, and was undone"
+        outcome = "made it better" if is_better else problem or "no improvement; reverted"
         report(f"`{remedy.command}`: {outcome}")
         return is_better
 
@@ -94,8 +96,12 @@ class BuiltinAgent:
             report("nothing is left to try with these files" if task.failing_tests else "no test fails")
             return
         seconds = min(max(self._seconds, 2 * seconds_before), watch.timeout)
-        report(f"searching for small edits of the code, for at most {seconds:g} s")
-        result = search_edits(task, root, seconds, watch, self.name)
+
+        def show(line: str) -> None:
+            watch.on_output(f"{line}\n".encode())
+
+        show(f"searching for small edits of the code, for at most {seconds:g} s")
+        result = search_edits(task, root, seconds, watch, self.name, show)
         self._searches[key] = (seconds, result.end_reason)
         for line in render_report(result):
             report(line)
@@ -104,9 +110,19 @@ class BuiltinAgent:
 
 
 def search_edits(
-    task: RepairTask, root: Path, seconds: float, watch: Watch, name: str, *, localise_only: bool = False
+    task: RepairTask,
+    root: Path,
+    seconds: float,
+    watch: Watch,
+    name: str,
+    report: Report | None = None,
+    *,
+    localise_only: bool = False,
 ) -> RepairResult:
-    """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it has no result."""
+    """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it has no result.
+
+    `report` is told at the start what fits into the time.
+    """
     repair_request = RepairRequest(
         folder=root,
         pytest_arguments=(*_WITHOUT_US, *task.session_arguments),
@@ -121,7 +137,8 @@ def search_edits(
         request_file, result_file = folder / "request.json", folder / "result.jsonl"
         request_file.write_text(repair_request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", ENGINE, str(request_file), str(result_file)]
-        command_result = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
+        planning = replace(watch, should_continue=_PlanReader(result_file, watch.should_continue, report).poll)
+        command_result = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, planning)
         lines = result_file.read_text(encoding="utf-8").splitlines() if result_file.exists() else []
     try:
         return RepairResult.model_validate_json(lines[-1] if lines else "")
@@ -132,18 +149,37 @@ def search_edits(
         ) from None
 
 
+@dataclass
+class _PlanReader:
+    """Report the plan of a search as soon as it has one."""
+
+    result_file: Path
+    should_continue: Callable[[], bool]
+    report: Report | None
+
+    def poll(self) -> bool:
+        """Report a new plan, and return whether the search may continue."""
+        if self.report is not None and self.result_file.exists():
+            line, newline, _ = self.result_file.read_text(encoding="utf-8").partition("\n")
+            if newline:
+                if plan := json.loads(line).get("plan"):
+                    self.report(plan)
+                self.report = None
+        return self.should_continue()
+
+
 def apply_patch(patch: Patch, root: Path) -> None:
     """Write an edit; raise `AgentError` if the file was changed since the search read it."""
     path = root / patch.path
     if path.read_bytes() != patch.before.encode():
-        raise AgentError(f"{patch.path} was changed by somebody else while a mistake in it was looked for")
+        raise AgentError(f"{patch.path} was changed by another program during the search")
     path.write_bytes(patch.after.encode())
 
 
 def render_report(result: RepairResult) -> Iterator[str]:
     """Describe a search: the edits tried, the most suspicious lines, and the plausible edits."""
-    crashes = f" ({result.crash_count:,} ran wild and were ended)" if result.crash_count else ""
-    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{crashes}"
+    crashes = f" ({result.crash_count:,} did not end and were killed)" if result.crash_count else ""
+    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{crashes}{_describe_remaining(result)}"
     if result.localised:
         places = (f"{line.path}:{line.line} ({line.score:.2f})" for line in result.localised[:_SHOWN_LINES])
         yield f"most suspicious: {', '.join(places)}"
@@ -154,11 +190,15 @@ def render_report(result: RepairResult) -> Iterator[str]:
         for other in _find_alternatives(patch, result)[:_SHOWN_PATCHES]:
             yield f"  as plausible: {other.description}"
     if result.steps:
-        yield "an edit that passes the tests may still be wrong: look at it before you keep it"
-    if result.remaining or not result.steps:
-        reason = result.problem or result.end_reason
-        names = ", ".join(result.remaining[:_SHOWN_LINES])
-        yield f"no edit mends {names or 'it'}{f' ({reason})' if reason else ''}"
+        yield "an edit that passes the tests may still be wrong: review it before you keep it"
+
+
+def _describe_remaining(result: RepairResult) -> str:
+    if not result.remaining and result.steps:
+        return ""
+    reason = result.problem or result.end_reason
+    names = list_names([name.rpartition("::")[2] for name in result.remaining], _SHOWN_NAMES)
+    return f", none fixes {names or 'it'}{f' ({reason})' if reason else ''}"
 
 
 def _find_alternatives(patch: Patch, result: RepairResult) -> list[Patch]:

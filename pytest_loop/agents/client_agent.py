@@ -9,14 +9,17 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop.agents.command_agent import describe_exit, make_environment, read_content, run_agent_command
+from pytest_loop.agents.answers import split_exit_signal
+from pytest_loop.agents.client_errors import make_client_error
+from pytest_loop.agents.command_agent import make_environment, read_content, run_limited_command
 from pytest_loop.agents.output_filter import OutputFilter
 from pytest_loop.agents.presets import AccessMode, Arguments, Preset, UsageScope, fill_placeholders
+from pytest_loop.agents.price_table import Estimate, estimate_price
 from pytest_loop.agents.protocol import (
     AgentError,
     AgentReply,
@@ -27,14 +30,12 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.agents.strict_schema import make_strict
 from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
-from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
 # Seconds before each retry of a rate-limited client that does not say how long to wait.
 RETRY_DELAYS = (15.0, 30.0, 60.0, 120.0, 240.0)
 _EDITING_STEPS = ("PRODUCE", "REFINE")
-_REFUSED_STATUSES = (401, 403)
-_RATE_LIMIT_STATUSES = (429, 529)
 
 
 class ClientAgent:
@@ -43,8 +44,6 @@ class ClientAgent:
     PRODUCE starts a conversation, and REFINE continues it if the client can. A rate-limited client is called again
     after a delay if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
     """
-
-    is_serial = False
 
     def __init__(
         self,
@@ -76,12 +75,15 @@ class ClientAgent:
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         deadline = time.monotonic() + watch.timeout
         delays = iter(self.retry_delays)
+        spent = Usage()
         while True:
             try:
-                return self._call_client(request, watch, deadline - time.monotonic())
-            except RateLimitedError as error:
-                delay = next(delays, None)
-                if delay is None:
+                reply = self._call_client(request, watch, deadline - time.monotonic())
+                return reply.model_copy(update={"usage": spent.plus(reply.usage)})
+            except AgentError as error:
+                error.usage = spent = spent.plus(error.usage)
+                delay = next(delays, None) if isinstance(error, RateLimitedError) else None
+                if not isinstance(error, RateLimitedError) or delay is None:
                     raise
                 delay = delay if error.seconds is None else error.seconds
                 if time.monotonic() + delay >= deadline:
@@ -109,7 +111,7 @@ class ClientAgent:
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
-                return self._make_reply(call, self._run_client(call, watch, seconds), watch)
+                return self._make_reply(call, *self._run_client(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
@@ -127,16 +129,18 @@ class ClientAgent:
             schema = None
         elif schema is not None and form.is_strict:
             schema = make_strict(schema)
-        return _Call(request, folder, session, is_resumed, schema, read_content(request.artifact))
+        return _Call(request, folder, session, is_resumed, schema)
 
-    def _run_client(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
+    def _run_client(self, call: _Call, watch: Watch, seconds: float) -> tuple[CommandResult, str]:
+        """Return the result of the client and the line that refuses it, which ends the client at once."""
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
+        should_continue = watch.should_continue
         is_file = self.preset.prompt == "file"
         if is_file:
             call.get_path("prompt_file").write_bytes(prompt)
         if call.schema is not None:
             call.get_path("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
-        output = OutputFilter(watch.on_output)
+        output = OutputFilter(watch.on_output, self.preset.refusals)
         command = Command(
             self._build_command_line(call),
             request.workspace,
@@ -146,24 +150,28 @@ class ClientAgent:
             b"" if is_file else prompt,
             on_output=output,
         )
-        result = run_agent_command(command, self.name, watch)
+        watch = replace(watch, should_continue=lambda: not output.refusal and should_continue())
+        result = run_limited_command(command, watch)
         output.end()
-        return result
+        return result, output.refusal
 
     def _get_mode(self, call: _Call) -> AccessMode:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
     def _build_command_line(self, call: _Call) -> list[str]:
-        preset = self.preset
+        """Return the words of the command; the user's come last, but cannot change what may only read."""
+        preset, mode = self.preset, self._get_mode(call).arguments
         words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
-        words += preset.arguments + self._get_mode(call).arguments
+        words += preset.arguments + (mode if call.is_edit else ())
         words += preset.model if self._model else ()
         words += preset.artifact if call.is_edit and call.request.artifact else ()
         words += preset.form.arguments if preset.form and call.schema is not None else ()
         words += preset.outside_git if preset.outside_git and not _is_in_git(call.request.workspace) else ()
         uses_state = any("{state}" in word for word in words)
         values = {**call.placeholders, "model": self._model, "state": self._get_state_folder() if uses_state else ""}
-        return [preset.find_program() or preset.program, *fill_placeholders(words, values), *self._arguments]
+        last = () if call.is_edit else fill_placeholders(mode, values)
+        program = preset.find_program() or preset.program
+        return [program, *fill_placeholders(words, values), *self._arguments, *last]
 
     def _get_state_folder(self) -> Path:
         """Return the folder where a client keeps its conversations."""
@@ -172,24 +180,22 @@ class ClientAgent:
                 self._state_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
             return self._state_folder
 
-    def _make_reply(self, call: _Call, result: CommandResult, watch: Watch) -> AgentReply:
+    def _make_reply(self, call: _Call, result: CommandResult, refusal: str, watch: Watch) -> AgentReply:
         report_text = (read_content(call.get_path("report_file")) or b"").decode("utf-8", "replace")
         transcript = Transcript(result.stdout, report_text, result.exit_code, not result.lost_bytes)
         report = READERS[self.preset.format](transcript)
         session = report.session or call.session
         usage = self._compute_usage(call, session, report)
+        if result.ending is not Ending.COMPLETED and not refusal:
+            raise _add_usage(watch.make_error(self.name, result.ending), usage)
         if failure := _find_failure(report, usage, result):
-            error = self._make_error(failure, result)
-            if type(error) is not AgentError or read_content(call.request.artifact) == call.artifact_before:
-                raise error
-            watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
-            self._sessions.pop(call.request.workspace, None)
-            return AgentReply.model_validate({"usage": usage})
+            raise _add_usage(make_client_error(self.name, failure, result, refusal), usage)
         if call.is_edit and session:
             self._sessions[call.request.workspace] = session
         text = None if call.is_edit and self.preset.is_report else report.text
         data = report.data if call.schema is not None else None
-        return AgentReply.model_validate({"text": text, "data": data, "usage": usage})
+        signal = split_exit_signal(report.text, is_document=False)[1] if text is None and report.text else None
+        return AgentReply.model_validate({"text": text, "data": data, "usage": usage, "exit_signal": signal})
 
     def _compute_usage(self, call: _Call, session: str, report: ClientReport) -> dict[str, Any]:
         """Return the usage of this call alone; a cost of 0 is unknown, as clients report it for unknown prices."""
@@ -197,39 +203,35 @@ class ClientAgent:
         if call.is_edit and report.tokens is not None:
             self._last_reports[session] = report
         cost_scope = _find_cost_scope(self.preset, report, before)
-        return {
+        usage: dict[str, Any] = {
             "tokens": _compute_increase(report.tokens, before.tokens, self.preset.tokens),
             "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,
         }
+        if usage["cost_usd"] is None and (estimate := self._estimate_cost(report, before)):
+            usage |= {"estimated_usd": estimate.usd, "estimated_by": estimate.source}
+        return usage
 
-    def _make_error(self, failure: Failure, result: CommandResult) -> AgentError:
-        message = shorten(failure.message or result.stderr.strip().rpartition("\n")[2], 300)
-        reason = f": {message}" if message else ""
-        if failure.status in _REFUSED_STATUSES:
-            return AgentUnavailableError(
-                f"{self.name} was refused by its model's server (status {failure.status}){reason}"
-            )
-        if failure.status in _RATE_LIMIT_STATUSES:
-            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.retry_after)
-        if result.exit_code:
-            return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
-        return AgentError(f"{self.name} gave no answer of its model{reason}")
+    def _estimate_cost(self, report: ClientReport, before: ClientReport) -> Estimate | None:
+        counts = report.counts
+        if counts and before.counts and self.preset.tokens == "session" and counts.input >= before.counts.input:
+            counts = counts.minus(before.counts)
+        return estimate_price(self._model, counts)
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the client; `artifact_before` is the content of the artifact before it."""
+    """One call of the client."""
 
     request: AgentRequest
     folder: Path
     session: str
     is_resumed: bool
     schema: Mapping[str, Any] | None
-    artifact_before: bytes | None
 
     @property
     def is_edit(self) -> bool:
-        return self.request.step in _EDITING_STEPS
+        writes_tests = self.request.step == "PREPARE" and self.request.schema is None
+        return self.request.step in _EDITING_STEPS or writes_tests
 
     def get_path(self, name: str) -> Path:
         return self.folder / name
@@ -249,6 +251,11 @@ class _Call:
 
 def _is_in_git(folder: Path) -> bool:
     return any((parent / ".git").exists() for parent in (folder, *folder.resolve().parents))
+
+
+def _add_usage(error: AgentError, usage: Mapping[str, Any]) -> AgentError:
+    error.usage = AgentReply.model_validate({"usage": usage}).usage
+    return error
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:

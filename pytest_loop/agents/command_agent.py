@@ -26,12 +26,11 @@ from pytest_loop.processes.child import (
     find_program_problem,
     run_command,
 )
+from pytest_loop.processes.fence import supervise
 
 
 class CommandAgent:
     """Run a command for every request, in the workspace and without a shell; check in `root` that it exists."""
-
-    is_serial = False
 
     def __init__(self, words: str, root: Path, name: str = "") -> None:
         self.name = name or f"command:{words}"
@@ -47,16 +46,11 @@ class CommandAgent:
             raise AgentUnavailableError(problem)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        before = read_content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             prompt_file, output_file = Path(folder) / "prompt.md", Path(folder) / "answer"
             result = self._run_command(request, watch, prompt_file, output_file)
             if result.exit_code:
-                error = self._make_error(result)
-                if read_content(request.artifact) == before:
-                    raise error
-                watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
-                return AgentReply()
+                raise self._make_error(result)
             return AgentReply(text=self._read_answer(result, output_file))
 
     def close(self) -> None:
@@ -105,14 +99,20 @@ class CommandAgent:
 
 def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResult:
     """Run the command of an agent; raise an `AgentError` if it did not end by itself."""
-    command = replace(command, output_limit=MAX_ANSWER_BYTES, is_thorough=True)
-    try:
-        result = run_command(replace(command, should_continue=watch.should_continue))
-    except CannotStartError as error:
-        raise AgentUnavailableError(str(error)) from None
+    result = run_limited_command(command, watch)
     if result.ending is not Ending.COMPLETED:
         raise watch.make_error(name, result.ending)
     return result
+
+
+def run_limited_command(command: Command, watch: Watch) -> CommandResult:
+    """Run the command of an agent within the limits of a request; no process of it stays behind."""
+    fence = watch.fence or supervise()
+    command = replace(command, output_limit=MAX_ANSWER_BYTES, is_thorough=True, fence=fence)
+    try:
+        return run_command(replace(command, should_continue=watch.should_continue))
+    except CannotStartError as error:
+        raise AgentUnavailableError(str(error)) from None
 
 
 def describe_exit(code: int) -> str:

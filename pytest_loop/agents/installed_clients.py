@@ -36,7 +36,7 @@ def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[s
     """Describe the limits that cannot be observed, because an agent does not report its usage."""
     for spec in specs:
         preset = load_presets().get(spec.partition(":")[0])
-        if preset is None and not spec.startswith("command:"):
+        if preset is None and not spec.startswith(("command:", "acp:")):
             continue
         if limits.usd is not None and not (preset and preset.cost):
             yield f"{spec} does not tell what it costs: the limit of {limits.usd:g} USD cannot be observed"
@@ -46,11 +46,16 @@ def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[s
 
 def _find_client(name: str, preset: Preset, folder: Path, timeout: float) -> Client:
     path = preset.find_program()
+    output = _read_version_output([path, *preset.version], folder, timeout) if path else ""
+    if not re.search(preset.shows, output):  # another program of the same name
+        path = None
+    match = _VERSION.search(output) if path else None
+    version = match[0] if match else None
     return Client(
         name=name,
         checked=preset.checked,
         path=path,
-        version=_read_version([path, *preset.version], folder, timeout) if path else None,
+        version=version,
         reports_tokens=preset.tokens is not None,
         reports_cost=preset.cost is not None,
         takes_schema=preset.form is not None,
@@ -58,11 +63,9 @@ def _find_client(name: str, preset: Preset, folder: Path, timeout: float) -> Cli
     )
 
 
-def _read_version(words: list[str], folder: Path, timeout: float) -> str | None:
-    """Return the first number with a dot in the output of a client."""
+def _read_version_output(words: list[str], folder: Path, timeout: float) -> str:
     try:
         result = child.run_command(child.Command(words, folder, timeout))
     except child.CannotStartError:
-        return None
-    match = None if result.exit_code else _VERSION.search(result.stdout or result.stderr)
-    return match[0] if match else None
+        return ""
+    return "" if result.exit_code else result.stdout or result.stderr

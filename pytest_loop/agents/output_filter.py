@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pytest_loop.agents.json_values import Event, get_at, get_prose, get_text, list_members, parse_object
+from pytest_loop.agents.client_errors import REFUSED_STATUSES
+from pytest_loop.agents.json_values import Event, get_at, get_number, get_prose, get_text, list_members, parse_object
 from pytest_loop.core.text.lengths import shorten
 
 MAX_LINE_BYTES = 1024 * 1024
+# The event with which Claude Code says that a request to its model failed.
+_RETRY = "api_retry"
 
 
 class OutputFilter:
-    """Forward plain lines unchanged, known JSON events as short texts, and no other JSON."""
+    """Forward plain lines unchanged, known JSON events as short texts, and no other JSON.
 
-    def __init__(self, on_output: Callable[[bytes], None]) -> None:
+    `refusal` is the last line that says that the client will never be answered: a plain one that matches `refusals`, or
+    a second attempt after a refused login (the first may renew the login).
+    """
+
+    def __init__(self, on_output: Callable[[bytes], None], refusals: Sequence[str] = ()) -> None:
+        self.refusal = ""
+        self._refusals = [re.compile(pattern) for pattern in refusals]
         self._on_output = on_output
         self._rest = b""
 
@@ -31,16 +41,22 @@ class OutputFilter:
             self._show_line(rest)
 
     def _show_line(self, line: bytes) -> None:
+        words = line.decode("utf-8", "replace")
         if not line.lstrip().startswith(b"{"):
+            self.refusal = words.strip() if any(pattern.search(words) for pattern in self._refusals) else self.refusal
             self._on_output(line + b"\n")
             return
-        for text in render_event(parse_object(line.decode("utf-8", "replace")) or {}):
+        event = parse_object(words) or {}
+        self.refusal = _find_refusal(event) or self.refusal
+        for text in render_event(event):
             self._on_output(text.encode("utf-8", "replace") + b"\n")
 
 
 def render_event(event: Event) -> Iterator[str]:
     """Yield the texts and tool calls of an event; prompts and results of tools are left out."""
     kind = get_text(event, "type")
+    if event.get("subtype") == _RETRY:
+        yield f"{_describe_retry(event)}; trying again in {(get_number(event, 'retry_delay_ms') or 0) / 1000:.0f} s"
     if "user" in (kind.partition(".")[0], event.get("role"), get_at(event, "message", "role")):
         return
     if kind in ("message", "assistant.message"):
@@ -52,6 +68,15 @@ def render_event(event: Event) -> Iterator[str]:
             yield tool
     if kind == "item.started" and (command := get_text(event, "item", "command")):
         yield f"$ {shorten(command, 200)}"
+
+
+def _find_refusal(event: Event) -> str:
+    is_refused = event.get("subtype") == _RETRY and event.get("error_status") in REFUSED_STATUSES
+    return _describe_retry(event) if is_refused and (get_number(event, "attempt") or 0) > 1 else ""
+
+
+def _describe_retry(event: Event) -> str:
+    return f"status {event.get('error_status')} ({get_text(event, 'error')}), attempt {event.get('attempt')}"
 
 
 def _list_parts(event: Event) -> list[Any]:

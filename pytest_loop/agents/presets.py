@@ -38,6 +38,8 @@ class Preset(Value):
     """How to call a client and read its output.
 
     - `bundled`: a function `module:name` of an installed package that returns the path of the program.
+    - `shows`: a pattern of the output of `version`; another program of the same name does not match it.
+    - `refusals`: patterns of plain lines of output after which no further call would help.
     - `checked`: the version of the client that this preset was verified with.
     - `start`, `resume`: the first arguments for a new conversation and one that continues. If `start` contains
       `{session}`, we choose the session's name; otherwise the client reports it.
@@ -53,6 +55,8 @@ class Preset(Value):
     bundled: str = ""
     checked: str
     version: Arguments = ("--version",)
+    shows: str = ""
+    refusals: Arguments = ()
     format: str
     prompt: Literal["stdin", "file"] = "stdin"
     start: Arguments = ()

@@ -14,6 +14,7 @@ from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Blocked, Usage
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.child import Ending
+from pytest_loop.processes.fence import Fence
 
 DEFAULT_TIMEOUT = 1800.0
 DEFAULT_SILENCE = 600.0
@@ -22,7 +23,12 @@ _MAX_AMOUNT = 1e15
 
 
 class AgentError(LoopError):
-    """The agent gave no usable answer; the message goes into the next request and the history."""
+    """The agent gave no usable answer; the message goes into the next request and the history.
+
+    `usage` is what the failed request has cost.
+    """
+
+    usage = Usage()
 
 
 class AgentUnavailableError(AgentError):
@@ -97,7 +103,10 @@ class AgentReply(BaseModel):
     def _drop_impossible_amounts(cls, value: Any) -> Any:
         """Drop amounts that cannot be true: negative ones, NaN, text, and absurdly large ones."""
         usage = value.model_dump() if isinstance(value, Usage) else value if isinstance(value, dict) else {}
-        return {name: usage[name] for name in ("tokens", "cost_usd") if _is_amount(usage.get(name), name == "tokens")}
+        names = ("tokens", "cost_usd", "estimated_usd")
+        amounts = {name: usage[name] for name in names if _is_amount(usage.get(name), name == "tokens")}
+        is_estimated = "estimated_usd" in amounts and isinstance(usage.get("estimated_by"), str)
+        return amounts | ({"estimated_by": usage["estimated_by"]} if is_estimated else {})
 
 
 def _is_amount(value: Any, is_integer: bool) -> bool:
@@ -108,12 +117,16 @@ def _is_amount(value: Any, is_integer: bool) -> bool:
 
 @dataclass
 class Watch:
-    """The limits of one request, a callback for the agent's output, and one that says whether to continue."""
+    """The limits of one request, a callback for the agent's output, and one that says whether to continue.
+
+    `fence` holds the processes of the agent.
+    """
 
     timeout: float = DEFAULT_TIMEOUT
     silence: float = DEFAULT_SILENCE
     on_output: Callable[[bytes], None] = field(default=lambda _data: None)
     should_continue: Callable[[], bool] = field(default=lambda: True)
+    fence: Fence | None = None
 
     def make_error(self, name: str, ending: Ending) -> AgentError:
         """Return the error for an agent that was ended before it answered."""
@@ -125,10 +138,9 @@ class Watch:
 
 
 class Agent(Protocol):
-    """An agent; one with `is_serial` handles one request at a time."""
+    """An agent; PRODUCE and PREPARE are asked at the same time, each in a thread."""
 
     name: str
-    is_serial: bool
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         """Handle a request; raise `AgentError` without a usable answer."""

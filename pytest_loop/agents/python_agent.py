@@ -7,10 +7,11 @@ import importlib.util
 import json
 import os
 import subprocess
+import symtable
 import sys
 import uuid
 from collections.abc import Callable
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from threading import Lock
 
@@ -23,10 +24,15 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
+from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.processes import child, process_marks
+from pytest_loop.processes.fence import Fence
+from pytest_loop.processes.fenced_process import FencedProcess, open_process
 from pytest_loop.processes.pipes import Pipes
 
 _MAX_LAST_CHUNKS = 64
+# A module that uses these may have names that do not occur in its source.
+_DYNAMIC_NAMES = frozenset({"__getattr__", "exec", "globals", "setattr", "vars"})
 _MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six bytes
 # Not `-m`: it puts the working folder first on the path, where a `json.py` would replace the standard library's.
 _SERVE = (
@@ -36,31 +42,46 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Keep a process that imports the module once, and so keeps its globals, and answers one request at a time."""
-
-    is_serial = True
+    """Call a function in a process that keeps its globals; PREPARE, which runs beside PRODUCE, has a second process."""
 
     def __init__(self, reference: str, root: Path, name: str = "") -> None:
         module, _, function = reference.partition(":")
         if not module or not function:
             raise AgentUnavailableError(f"expected python:module:callable, found 'python:{reference}'")
         self.name = name or f"python:{reference}"
-        self._command = [sys.executable, "-c", _SERVE, module, function]
+        command = [sys.executable, "-c", _SERVE, module, function]
+        self._callers = {is_beside: _Caller(self.name, command, root) for is_beside in (False, True)}
+        spec = _find_module(module, root)
+        if spec is None:
+            raise AgentUnavailableError(
+                f"cannot import {module}: no module named {module.partition('.')[0]!r} "
+                "(modules are found from the root of the project)"
+            )
+        if problem := _find_problem(module, function, spec):
+            raise AgentUnavailableError(f"{self.name}: {problem}")
+
+    def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
+        return self._callers[request.step == Step.PREPARE.value].answer(request, watch)
+
+    def close(self) -> None:
+        for caller in self._callers.values():
+            caller.close()
+
+
+class _Caller:
+    """Start a process with the first request; it imports the module once, and answers one request at a time."""
+
+    def __init__(self, name: str, command: list[str], root: Path) -> None:
+        self.name = name
+        self._command = command
         self._root = root
         self._lock = Lock()
         self._server: _ServerProcess | None = None
-        package = module.partition(".")[0]
-        with contextlib.suppress(ValueError):  # a name that cannot be imported
-            if importlib.util.find_spec(package) or PathFinder.find_spec(package, [str(root)]):
-                return
-        raise AgentUnavailableError(
-            f"cannot import {module}: no module named {package!r} (modules are found from the root of the project)"
-        )
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         with self._lock:
             if self._server is None:
-                self._server = _ServerProcess(self._command, self._root, request.workspace)
+                self._server = _ServerProcess(self._command, self._root, request.workspace, watch.fence)
             answer = self._ask(self._server, request, watch)
         if isinstance(answer, AgentError):
             raise answer
@@ -107,23 +128,47 @@ class PythonAgent:
             raise AgentError(f"{self.name} gave an answer that cannot be read") from None
 
 
+def _find_module(module: str, root: Path) -> ModuleSpec | None:
+    """Find a module of the project or an installed one without importing it; of a submodule, find the package."""
+    package = module.partition(".")[0]
+    with contextlib.suppress(ValueError):  # a name that cannot be imported
+        return PathFinder.find_spec(package, [str(root)]) or importlib.util.find_spec(package)
+    return None
+
+
+def _find_problem(module: str, function: str, spec: ModuleSpec) -> str:
+    """Return why the source of a module cannot have a function, or an empty text; submodules are not looked at."""
+    if "." in module or not spec.origin or not spec.origin.endswith(".py"):
+        return ""
+    try:
+        source = importlib.util.decode_source(Path(spec.origin).read_bytes())
+        names = set(symtable.symtable(source, spec.origin, "exec").get_identifiers())
+    except (SyntaxError, ValueError) as error:
+        return f"cannot import {module}: {type(error).__name__}: {error}"
+    except OSError:
+        return ""
+    if function.partition(".")[0] in names or names & _DYNAMIC_NAMES or "import *" in source:
+        return ""
+    return f"{module} has no callable {function}"
+
+
 class _ServerProcess:
     """The process: requests go to its standard input, and answers come through another pipe."""
 
-    def __init__(self, command: list[str], root: Path, workspace: Path) -> None:
+    def __init__(self, command: list[str], root: Path, workspace: Path, fence: Fence | None) -> None:
         self._mark = uuid.uuid4().hex
         self._answers, child_end = os.pipe()
         environment = {"PYTEST_LOOP_ROOT": str(root), "PYTEST_LOOP_ANSWERS": str(child_end)}
         try:
-            self._process = subprocess.Popen(
+            self._process = open_process(
                 command,
+                fence,
                 cwd=workspace,
                 env=process_marks.add_mark({**os.environ, **environment}, self._mark),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=(child_end,),
-                start_new_session=True,
             )
         except OSError as error:
             os.close(self._answers)
@@ -175,7 +220,8 @@ class _ServerProcess:
         try:
             child.end_group(self._process)
         finally:
-            process_marks.end_marked_processes(self._mark)
+            if not isinstance(self._process, FencedProcess):
+                process_marks.end_marked_processes(self._mark)
 
 
 def _encode_request(request: AgentRequest) -> bytes:

@@ -17,7 +17,6 @@ class RedactedAgent:
         self._agent = agent
         self._redact = redact
         self.name = agent.name
-        self.is_serial = agent.is_serial
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = _read_document(request.artifact)
@@ -29,10 +28,11 @@ class RedactedAgent:
         try:
             reply = self._agent.answer(redacted, replace(watch, on_output=output))
         except AgentError as error:
-            raise type(error)(self._redact(str(error))) from None
+            error.args = (self._redact(str(error)),)
+            raise
         finally:
             output.end()
-        self._redact_document(request.artifact, before)
+            self._redact_document(request.artifact, before)
         return AgentReply.model_validate(redact_values(reply.model_dump(), self._redact))
 
     def close(self) -> None:

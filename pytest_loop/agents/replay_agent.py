@@ -30,8 +30,6 @@ class ReplayAgent:
     A resumed run skips the answers of earlier iterations.
     """
 
-    is_serial = False
-
     def __init__(self, file: str, root: Path, name: str = "") -> None:
         self.name = name or f"replay:{file}"
         path = root / file
@@ -52,18 +50,15 @@ class ReplayAgent:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:  # noqa: ARG002 - replaying takes no time
         row = self._pop_answer(request)
+        if isinstance(row.get("artifact"), str) and request.artifact is not None:
+            request.artifact.write_text(row["artifact"], encoding="utf-8", newline="")
         if "error" in row:
             raise (AgentUnavailableError if row.get("final") else AgentError)(str(row["error"]))
         try:
             fields = row.get("reply", {})
-            reply = AgentReply.model_validate(
-                {name: fields[name] for name in AgentReply.model_fields if name in fields}
-            )
+            return AgentReply.model_validate({name: fields[name] for name in AgentReply.model_fields if name in fields})
         except (ValidationError, TypeError):
             raise AgentUnavailableError(f"{self.name} holds something for {request.step} that is no answer") from None
-        if isinstance(row.get("artifact"), str) and request.artifact is not None:
-            request.artifact.write_text(row["artifact"], encoding="utf-8", newline="")
-        return reply
 
     def close(self) -> None:
         """Do nothing: no file is open."""
@@ -85,7 +80,6 @@ class RecordedAgent:
         self._agent = agent
         self._path = path
         self.name = agent.name
-        self.is_serial = agent.is_serial
         try:
             path.open("ab").close()
         except OSError as error:
@@ -100,11 +94,11 @@ class RecordedAgent:
         except StopRequestedError:
             raise
         except AgentError as error:
-            self._write_row(row | {"error": str(error), "final": isinstance(error, AgentUnavailableError)})
+            is_final = isinstance(error, AgentUnavailableError)
+            self._write_row(row | {"error": str(error), "final": is_final} | _find_edit(request.artifact, before))
             raise
-        after = _read_text(request.artifact)
-        edited = {"artifact": after} if after is not None and after != before else {}
-        self._write_row(row | {"reply": reply.model_dump(mode="json", exclude_defaults=True)} | edited)
+        edit = _find_edit(request.artifact, before)
+        self._write_row(row | {"reply": reply.model_dump(mode="json", exclude_defaults=True)} | edit)
         return reply
 
     def close(self) -> None:
@@ -116,6 +110,11 @@ class RecordedAgent:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:
             raise StateError(f"--loop-record: cannot write {self._path}: {error.strerror}") from None
+
+
+def _find_edit(path: Path | None, before: str | None) -> Row:
+    after = _read_text(path)
+    return {"artifact": after} if after is not None and after != before else {}
 
 
 def _read_text(path: Path | None) -> str | None:

@@ -21,11 +21,13 @@ from pytest_loop.agents.json_values import (
     sum_at,
     sum_known,
 )
+from pytest_loop.agents.price_table import TokenCounts
 
 _CODEX_STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
 _CLAUDE_TOKEN_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _CLAUDE_PRICED_KEYS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
 _GEMINI_LOGIN_EXIT_CODE = 41
+_LEADING_STATUS = re.compile(r"(\d{3})\b")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Failure:
 class ClientReport:
     """The facts of a transcript; the preset says whether the numbers count this run or the whole session.
 
-    `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it.
+    `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it. `counts` are the tokens
+    by kind, for clients that report no cost.
     """
 
     text: str | None = None
@@ -60,6 +63,7 @@ class ClientReport:
     tokens: int | None = None
     cost_usd: float | None = None
     priced_tokens: int | None = None
+    counts: TokenCounts | None = None
     failure: Failure | None = None
 
 
@@ -82,6 +86,7 @@ def read_codex(transcript: Transcript) -> ClientReport:
         data=parse_object(text),
         session=get_text(find_last(events, "thread.started"), "thread_id"),
         tokens=sum_at(completed.get("usage"), "input_tokens", "output_tokens"),
+        counts=_read_counts(completed.get("usage"), "cached_input_tokens"),
         failure=failure,
     )
 
@@ -120,6 +125,7 @@ def read_gemini(transcript: Transcript) -> ClientReport:
         text=_join_after_tools(answers, tools, "content"),
         session=get_text(find_last(events, "init"), "session_id"),
         tokens=sum_at(result.get("stats"), "total_tokens"),
+        counts=_read_counts(result.get("stats"), "cached"),
         failure=failure,
     )
 
@@ -203,7 +209,24 @@ def read_qwen(transcript: Transcript) -> ClientReport:
         data=result.get("structured_result"),
         session=get_text(result, "session_id"),
         tokens=tokens,
+        counts=_read_counts(result.get("usage"), "cache_read_input_tokens"),
         failure=_fail_unless(tokens and not result.get("is_error"), message),
+    )
+
+
+def read_pi(transcript: Transcript) -> ClientReport:
+    """Read the JSON line `agent_end`, which has all messages of the run; the exit code is always 0."""
+    messages = list_members(find_last(read_events(transcript.stdout), "agent_end").get("messages"))
+    answers = [message for message in messages if get_at(message, "role") == "assistant"]
+    last = answers[-1] if answers else {}
+    message = get_text(last, "errorMessage")
+    status = _LEADING_STATUS.match(message)
+    text = "".join(get_text(part, "text") for part in list_members(get_at(last, "content")))
+    return ClientReport(
+        text=get_prose(text),
+        tokens=sum_known(get_number(answer, "usage", "totalTokens") for answer in answers),
+        cost_usd=sum_known(get_number(answer, "usage", "cost", "total") for answer in answers),
+        failure=Failure(message, int(status[1]) if status else None) if message else _fail_unless(answers),
     )
 
 
@@ -231,6 +254,7 @@ READERS: dict[str, Reader] = {
     "aider": read_aider,
     "copilot": read_copilot,
     "qwen": read_qwen,
+    "pi": read_pi,
 }
 
 
@@ -245,6 +269,12 @@ def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str)
 def _fail_unless(proof: Any, message: str = "") -> Failure | None:
     """Return a failure unless there is proof that a model answered."""
     return None if proof else Failure(message)
+
+
+def _read_counts(usage: Any, cached: str) -> TokenCounts | None:
+    numbers = [get_number(usage, name) for name in ("input_tokens", cached, "output_tokens")]
+    is_known = numbers[0] is not None and numbers[2] is not None
+    return TokenCounts(*(int(number or 0) for number in numbers)) if is_known else None
 
 
 def _get_status(value: Any, name: str) -> int | None:

@@ -1,36 +1,34 @@
-"""Commands around runs. None of them starts an iteration."""
+"""Commands around runs. None of them starts an iteration.
+
+What only one command needs is imported there: most commands only read a run, and start in half the time without.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_loop.agents.installed_clients import find_clients
-from pytest_loop.cli import background
-from pytest_loop.cli.output import build_result, write_debrief, write_json, write_report
+from pytest_loop.cli.output import build_result, write_comparison, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_active_run, find_run, read_run
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import Stopped, StopRequested
 from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Reason
-from pytest_loop.core.reporting import iteration_records, outcome
+from pytest_loop.core.model.vocabulary import Reason, Target, name_user_stop
+from pytest_loop.core.reporting import iteration_records
 from pytest_loop.core.reporting.closing_verdict import render_status_block
+from pytest_loop.core.reporting.decision import decide
 from pytest_loop.errors import StateError
-from pytest_loop.inference.project_files import read_project
-from pytest_loop.inference.proposal import render_proposal
-from pytest_loop.inference.synthesis import infer_criteria
-from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.run import restore
 from pytest_loop.run.console import Console
+from pytest_loop.run.ending import add_diff, read_change, read_diffstat
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run_tables, run_text
-from pytest_loop.show.client_list import render_client_lines
+from pytest_loop.show import ending_text, failure_lines, run_tables, short_diff
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
@@ -52,9 +50,11 @@ class Commands:
             "list": self._list_runs,
             "agents": self._list_agents,
             "history": self._show_history,
+            "show": self._show_failures,
+            "diff": self._show_diff,
             "stop": self._stop,
-            "pause": lambda: background.pause(self.settings, self.store, self.console),
-            "attach": lambda: background.attach(self.settings, self.store, self.console),
+            "pause": self._pause,
+            "attach": self._attach,
             "clean": self._clean,
             "infer": self._infer,
             "restore": self._restore,
@@ -79,19 +79,19 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self.console.print_lines(render_status_block(state, run_text.describe_next_step(state)))
+            self.console.print_lines(render_status_block(state, ending_text.describe_next_step(state)))
             return 0
         self.console.print_lines(
             run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True)
         )
-        self.console.print_line(run_text.render_breakers(state))
+        self.console.print_line(ending_text.render_breakers(state))
         self._print_damage(history)
         if state.is_over:
-            self.console.print_lines(run_text.render_end(state))
+            self.console.print_lines(ending_text.render_end(state, self.console.look, read_diffstat(files)))
         else:
             is_left = describe_condition(state, files)
             self.console.print_line(
-                f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
+                f"go on: {ending_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
             )
         return 0
 
@@ -116,7 +116,20 @@ class Commands:
         self.console.print_lines(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 
+    def _pause(self) -> int:
+        from pytest_loop.cli import background
+
+        return background.pause(self.settings, self.store, self.console)
+
+    def _attach(self) -> int:
+        from pytest_loop.cli import background
+
+        return background.attach(self.settings, self.store, self.console)
+
     def _list_agents(self) -> int:
+        from pytest_loop.agents.installed_clients import find_clients
+        from pytest_loop.show.client_list import render_client_lines
+
         clients = find_clients()
         self.console.print_lines(render_client_lines(clients))
         if self.settings.output.json:
@@ -143,13 +156,22 @@ class Commands:
         return 0
 
     def _write_report(self) -> int:
+        aliases = self.settings.start.alias.split(",")
+        if len(aliases) > 1:
+            return self._compare_runs(aliases)
         files = self._find_run()
         state, history = files.read()
-        status = describe_status(state, files)
-        write_report(self.settings.output, state, history.events, self.console.print_line, status)
+        write_report(self.settings.output, files, state, history.events, self.console.print_line)
         self._print_damage(history)
         if self.settings.output.json:
             self._write_json(build_result(files, state, history))
+        return 0
+
+    def _compare_runs(self, aliases: list[str]) -> int:
+        if len(aliases) > 2:
+            raise StateError(f"--loop-report: expected at most two runs to compare, found {len(aliases)}")
+        runs = [find_run(self.store, alias) for alias in aliases]
+        write_comparison(self.settings.output, runs, self.console.print_line)
         return 0
 
     def _write_debrief(self) -> int:
@@ -157,11 +179,41 @@ class Commands:
         return 0
 
     def _infer(self) -> int:
-        proposal = infer_criteria(parse_task(self.settings.commands.infer or ""), read_project(self.store.project))
+        """Print the criteria that a task leads to: a proposal, or the rule file of a document."""
+        from pytest_loop.cli.document_draft import draft_document, explain_templates, find_task_type
+        from pytest_loop.cli.task import choose_alias, read_task_context
+        from pytest_loop.inference.project_files import read_project
+        from pytest_loop.inference.proposal import render_proposal
+        from pytest_loop.inference.synthesis import infer_criteria
+        from pytest_loop.inference.task_phrases import parse_task
+        from pytest_loop.inference.task_refusal import Refusal
+
+        task = parse_task(self.settings.commands.infer or "")
+        context = read_task_context(task, self.settings.root, can_judge=True)
+        if task_type := find_task_type(self.settings, context):
+            folder = self.store.get_run(choose_alias(self.settings, task)).folder
+            drafted, _ = draft_document(self.settings, context, task_type, folder)
+            self.console.print_line(drafted.rule_file.rstrip("\n"))
+            return 0
+        proposal = infer_criteria(task, read_project(self.store.project))
         if isinstance(proposal, Refusal):
-            self.console.print_line(str(proposal))
+            self.console.print_line(str(proposal) if task.loop_command else f"{proposal}\n{explain_templates()}")
             return int(pytest.ExitCode.USAGE_ERROR)
         self.console.print_line(render_proposal(proposal).rstrip("\n"))
+        return 0
+
+    def _show_failures(self) -> int:
+        """Print every rule that does not pass, with its whole message."""
+        files = self._find_run(self.settings.commands.show)
+        state, _ = files.read()
+        self.console.print_lines(failure_lines.render_all(state))
+        return 0
+
+    def _show_diff(self) -> int:
+        """Print what a run has changed: the project since it began, or the last edit of a document."""
+        files = self._find_run(self.settings.commands.diff)
+        diff = read_change(files.read()[0], files)
+        self.console.print_lines(short_diff.paint_diff(diff, self.console.look) if diff else ["nothing was changed"])
         return 0
 
     def _stop(self) -> int:
@@ -182,7 +234,7 @@ class Commands:
     def _stop_idle_run(self, files: RunFiles, reason: str) -> RunState | None:
         """Stop a run without a process; return its state if it was over already.
 
-        The stop reason is always `user_stop`, so that no text of a user makes the run a success.
+        The name of another stop reason counts as `user_stop`, so that no text of a user makes the run a success.
         """
         files.acquire()
         try:
@@ -190,33 +242,53 @@ class Commands:
             files.repair(history)
             after = before
             if not before.is_over:
-                decision = outcome.decide(before, Reason.USER_STOP)
-                payloads = (StopRequested(reason=reason), Stopped(reason=Reason.USER_STOP.value, decision=decision))
+                request = StopRequested(reason=reason, findings=self._put_back_sealed(files, before))
+                end = Stopped(reason=name_user_stop(reason), decision=decide(before, Reason.USER_STOP))
+                payloads = (request, add_diff(end, before, files))
                 events = [Event.create(before, payload, read_clock()) for payload in payloads]
                 after = reduce(select_machine(before).apply, events, before)
                 files.append(events, after)
-            self.store.clear_current_run(after)
+            self.store.update_current_run(after)
         finally:
             files.release()
         return before if before.is_over else None
 
+    def _put_back_sealed(self, files: RunFiles, state: RunState) -> tuple[SealFinding, ...]:
+        """Put sealed files back that an agent may have edited before its process died, and name them."""
+        from pytest_loop.run import restore, worktree
+
+        if state.setup.seal is None:
+            return ()
+        try:
+            _, project = restore.open_project(Path(worktree.find_root(state, self.store)), files, state)
+            findings = restore.put_back_sealed(project, files, state)
+            project.close()
+        except StateError as error:
+            self.console.print_line(str(error))
+            return ()
+        self.console.print_lines(f"{finding.path}: {finding.detail}" for finding in findings)
+        return findings
+
     def _restore(self) -> int:
         """Restore the files of an iteration that the run has judged."""
+        from pytest_loop.run import restore
+
         files = self._find_run()
         if files.is_busy:
             raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
         state, history = files.read()
-        if state.setup.seal is None:
+        if state.setup.target is Target.ARTIFACT:
             raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
         iteration = self.settings.commands.restore or 0
-        project = restore.open_project(self.store.project, files, state.setup.seal)
+        _, project = restore.open_project(self.store.project, files, state)
         try:
             result = restore.restore_iteration(project, history.events, iteration)
         finally:
             project.close()
         self.console.print_lines(f"{path}: {reason}" for path, reason in result.lost)
         counts = f"{len(result.restored)} written, {len(result.removed)} removed"
-        self.console.print_line(f"the files are those of iteration {iteration} of {files.alias}: {counts}")
+        when = f"those of iteration {iteration}" if iteration else "those from before the first edit"
+        self.console.print_line(f"the files are {when} of {files.alias}: {counts}")
         return 1 if result.lost else 0
 
     def _clean(self) -> int:
@@ -244,8 +316,12 @@ class Commands:
         return 1 if remaining else 0
 
     def _delete_run(self, files: RunFiles) -> None:
+        from pytest_loop.run import restore
+        from pytest_loop.workspace import clean_room
+
         run = read_run(files)
         if isinstance(run, SavedRun):
             restore.remove_checkpoints(self.store.project, run.state)
+        clean_room.put_back(files.folder)  # the folder that is deleted may hold files of the project
         restore.remove_worktree(self.store.project, files)
         self.store.remove_run(files)

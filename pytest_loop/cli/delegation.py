@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pytest_loop.cli import background
 from pytest_loop.cli.output import build_result, write_json
 from pytest_loop.cli.runs import find_run
+from pytest_loop.cli.task import choose_alias
 from pytest_loop.errors import StateError
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.run.console import Console
 from pytest_loop.run.worktree import get_branch, is_inside
 from pytest_loop.session.runner import START_SCRIPT
@@ -18,7 +20,6 @@ from pytest_loop.settings.command_line import build_resume_arguments, build_work
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import make_alias
 from pytest_loop.workspace.file_scan import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
@@ -43,7 +44,7 @@ class Delegation:
             return self.detach(files) if settings.start.detach else None
         if not settings.start.worktree:
             return None
-        alias = self.store.make_unique_alias(settings.start.alias or make_alias(settings.start.task))
+        alias = self.store.make_unique_alias(choose_alias(settings, parse_task(settings.start.task)))
         return self._start_in_worktree(self.store.get_run(alias))
 
     def detach(self, files: RunFiles) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pytest_loop.core.judging.run_draft import is_test_rule
-from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import ConfirmedDraft, RunState
@@ -35,6 +35,20 @@ class UnclearError(LoopError):
 
 
 @dataclass(frozen=True)
+class UserChoices:
+    """The decisions of the user beyond the words of the task; defaults are none.
+
+    `limits` are in words, such as `5 USD`. `template_rules` are the ids of rules that only a built-in template states.
+    """
+
+    allow: tuple[str, ...] = ()
+    is_artifact_named: bool = False
+    are_rules_named: bool = False
+    limits: tuple[str, ...] = ()
+    template_rules: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Readiness:
     """The readiness of a draft; `missing` are safety measures for work that is hard to undo."""
 
@@ -43,7 +57,6 @@ class Readiness:
     workflow: Workflow
     reversibility: Reversibility
     missing: tuple[str, ...] = ()
-    says_when_done: bool = True
 
     @property
     def confirmed_draft(self) -> ConfirmedDraft:
@@ -53,69 +66,75 @@ class Readiness:
             workflow=self.workflow.value,
             reversal=self.reversibility.kind.value,
             clarity=self.clarity.total,
-            says_when=self.says_when_done,
         )
 
-    @property
-    def question(self) -> str:
-        """The question before the start."""
+    def render_question(self, question: str) -> str:
+        """Return a question before the start, with what is lacking."""
         if not self.missing:
-            return "start?"
-        return f"this is hard to take back, and lacks {' and '.join(self.missing)}: start all the same?"
+            return f"{question}?"
+        return f"this is hard to take back, and lacks {' and '.join(self.missing)}: {question} all the same?"
 
-    def render_lines(self) -> Iterator[str]:
-        """Render the readiness for the draft; raises `UnclearError` if it is not clear enough to start."""
-        kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
-        yield f"workflow    {kind}, undo {self.reversibility.kind.value}: {self.reversibility.reason}"
-        yield f"clarity     {self.clarity.total} of 10, {self.shape.value}"
-        for point in self.clarity.points:
-            yield f"  {point.dimension:<11} {point.score}  {point.reason}"
+    def render_lines(self, *, is_detailed: bool) -> Iterator[str]:
+        """Render the readiness for the draft; raises `UnclearError` if it is not clear enough to start.
+
+        `is_detailed` adds how the clarity was scored.
+        """
+        if is_detailed or self.reversibility.pre_check:
+            kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
+            yield f"workflow: {kind}, undo {self.reversibility.kind.value}: {self.reversibility.reason}"
+        if is_detailed or self.shape is Shape.UNCLEAR:
+            yield f"clarity: {self.clarity.total} of 10, {self.shape.value}"
+            for point in self.clarity.points:
+                yield f"  {point.dimension:<11} {point.score}  {point.reason}"
         if self.shape is Shape.UNCLEAR:
             is_by_shape_file = self.clarity.shape is not Shape.UNCLEAR
             reasons = ["SHAPE.md: its spec score is below 5"] if is_by_shape_file else []
             lines = "\n".join(f"  {reason}" for reason in (*reasons, *self.clarity.missing))
             raise UnclearError(f"this is not clear enough to start:\n{lines}")
         for number, step in enumerate(self.reversibility.pre_check, 1):
-            yield f"pre-check   {number}. {step}"
+            yield f"pre-check {number}: {step}"
         if self.missing:
-            yield f"lacking     {'; '.join(self.missing)}"
+            yield f"lacking: {'; '.join(self.missing)}"
 
 
-def assess_readiness(
-    state: RunState, allow: Sequence[str] = (), project: ProjectContext | None = None, *, says_when_done: bool = True
-) -> Readiness:
-    """Assess the draft of a run; of its own clarity and that of the project the stricter one counts."""
-    limits = {name: limit for name, (_, limit) in get_budgets(state).items() if limit is not None}
-    rules = tuple(_make_draft_rule(rule) for rule in state.criteria.rules)
+def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
+    """Assess the draft of a run; of its own clarity and that of the project the stricter one counts.
+
+    Rules that the user named say enough to start: such a run asks on the way, and is not refused.
+    """
+    rules = tuple(_make_draft_rule(rule, choices.template_rules) for rule in state.criteria.goals)
     artifact = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""
     clarity = score_clarity(
         Draft(
             task=state.task.prompt,
             rules=rules,
-            max_iterations=state.max_iterations,
-            budgets=tuple(f"{limit:g} {name}" for name, limit in limits.items()),
-            allow=tuple(allow),
+            limits=choices.limits,
+            allow=choices.allow,
             artifact=artifact,
+            is_artifact_named=choices.is_artifact_named,
         )
     )
-    reversibility = assess_reversibility(state.task.prompt, (*allow, *filter(None, (artifact,))))
-    shapes = [clarity.shape]
+    is_vague = clarity.shape is Shape.UNCLEAR
+    shapes = [Shape.COLLEAGUE if is_vague and choices.are_rules_named else clarity.shape]
     if project and project.clarity is not None:
         shapes.append(choose_shape(project.clarity))
+    is_separate = PurePosixPath(artifact).parent.name == state.task_alias
+    paths = (*choices.allow, *filter(None, (artifact,)))
+    reversibility = assess_reversibility(state.task.prompt, paths, is_separate=is_separate)
     return Readiness(
         clarity,
         find_strictest_shape(shapes),
         classify_workflow(state.task.prompt),
         reversibility,
         find_open_pre_checks(reversibility.kind, rules),
-        says_when_done,
     )
 
 
-def _make_draft_rule(rule: RunRule) -> DraftRule:
+def _make_draft_rule(rule: RunRule, template_rules: frozenset[str]) -> DraftRule:
     kind = _KINDS.get(rule.proof, rule.proof.value)
     if is_test_rule(rule):
         kind = "tests"
     elif isinstance(rule.check, str):
         kind = "sentence"
-    return DraftRule(rule.id, kind, is_blocking=rule.is_blocking, must_not=rule.must_not)
+    is_default = rule.id in template_rules
+    return DraftRule(rule.id, kind, is_blocking=rule.is_blocking, must_not=rule.must_not, is_default=is_default)

@@ -1,32 +1,40 @@
-"""Resume a run: after a pause, after a crash, or after a limit was raised."""
+"""Resume a run: after a pause, after a crash, with an answer, or after a limit was raised."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_loop.cli import background
+from pytest_loop.cli.answer import make_answer
 from pytest_loop.cli.runs import find_run
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import PoliciesChanged
-from pytest_loop.core.events.run_payloads import LimitsRaised
+from pytest_loop.core.events.run_payloads import Answered, LimitsRaised
 from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason
+from pytest_loop.core.reporting.answer import build_answer, is_recorded
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.experiment_state import ExperimentState
-from pytest_loop.errors import BusyError, StateError
+from pytest_loop.errors import BusyError, NothingToJudgeError, StateError
 from pytest_loop.processes import process_marks
+from pytest_loop.rules.sources import list_templates
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run_text
+from pytest_loop.show import ending_text
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.signature import Trust
+
+_UNSIGNED = "another machine, another tool or an older version began it"
 
 
 def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunState, RunFiles]:
-    """Return a run that this process now owns; a run that is over stays so unless its limit was raised."""
+    """Return a run that this process now owns; a run that is over stays so unless something lets it continue."""
     files = find_run(store, settings.start.alias or settings.commands.resume)
     attempt = background.count_attempt(files, force=settings.start.force)
     try:
@@ -35,16 +43,33 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
     process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run
     state, history = files.read()
-    files.repair(history)
+    _refuse_rewritten(files)
+    if not (state.criteria.rules or state.is_over or state.setup.work_seal):
+        files.release()
+        raise NothingToJudgeError(
+            f"the run {files.alias!r} has no rules, so that nothing can be judged: add them to `criteria.rules` in "
+            f"{files.snapshot}, or start a run with --loop-task and --loop-template ({', '.join(list_templates())})"
+        )
+    try:
+        event = reopen(state, settings, can_review=console.can_ask or settings.start.yes)
+        is_adopted = files.trust is Trust.UNKNOWN and not (event is None and state.is_over)
+        if is_adopted:
+            _confirm_unsigned(files, settings, console)
+    except BaseException:
+        files.release()
+        raise
+    files.repair(history, is_adopted=is_adopted)
     for problem in history.damage:
         console.print_line(f"{files.alias}: {problem}; going on from run.json")
-    if state.is_over:
-        event = reopen(state, settings, can_review=console.can_ask or settings.start.yes)
-        if event is None:
-            console.print_line(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
-            console.print_line(f"go on: {run_text.format_resume_command(state)}")
-            files.release()
-            return state, files
+    state = state.replace(is_unsigned=state.setup.is_unsigned or is_adopted)
+    if event is None and state.is_over:
+        console.print_line(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
+        console.print_lines(ending_text.render_question(state))
+        store.update_current_run(state)  # a process that was killed in its last writes could not
+        files.release()
+        return state, files
+    if event is not None:
+        console.print_lines(_describe_reopening(state, event))
         state = select_machine(state).apply(state, event)
         files.append([event], state)
     elif attempt:
@@ -56,16 +81,57 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
     return state, files
 
 
-def reopen(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
-    """Return the event that reopens a run, or None if its stop reason still holds.
+def _refuse_rewritten(files: RunFiles) -> None:
+    if files.trust is Trust.REWRITTEN:
+        files.release()
+        raise StateError(
+            f"the run {files.alias!r} was rewritten: its files do not have the signature of this machine; "
+            "bring them back, or start anew with --loop-task"
+        )
 
-    A run reopens if the limit that stopped it was raised, or if it waits for a confirmation that can be given now.
+
+def _confirm_unsigned(files: RunFiles, settings: Settings, console: Console) -> None:
+    """Ask whether a run that was not signed here may go on; raise `StateError` if not."""
+    console.print_line(f"{files.alias}: {_UNSIGNED}; its result is at best MONITOR")
+    if not (settings.start.yes or console.confirm("Go on with this run?")):
+        raise StateError(f"the run {files.alias!r} is not signed here: confirm that it may go on with --loop-yes")
+
+
+def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
+    """Describe why a run continues, and what went wrong last in one that failed."""
+    if state.is_over:
+        yield f"{state.task_alias} continues after {state.stop.reason}"
+    yield from ending_text.render_step_errors(state)
+    if isinstance(event.payload, Answered) and event.payload.text:
+        yield f"answered: {shorten(event.payload.text)}"
+    raised = event.payload.dump()
+    limits = [f"{name} {raised[name]:g}" for name in LimitsRaised.model_fields if name in raised]
+    if limits:
+        yield f"raised: {', '.join(limits)}"
+
+
+def reopen(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
+    """Return the event that reopens a run or tells it an answer, or None if there is nothing new.
+
+    An answer that was recorded before a crash is not recorded again.
+
+    A run reopens with an answer, if the limit that stopped it was raised, if it waits for a confirmation that can be
+    given now, or at once, if no more than the command is needed (after a set-up was fixed, for example).
     """
     raised = _find_raised_limits(state, settings)
+    row = find_row(state.stop.reason)
+    limits = {name: value for name, value in raised.items() if name in LimitsRaised.model_fields}
+    if is_recorded(state, settings.start.answer):
+        return None
+    if settings.start.answer or "--loop-answer" in settings.flags:
+        return Event.create(state, make_answer(state, settings, limits), read_clock())
+    if not state.is_over:
+        return None
+    if row.reason is Reason.NO_AUTO_RETRY:
+        return Event.create(state, build_answer(state, "", limits=limits), read_clock())
     is_reviewed = state.signals.review is not None and can_review
-    is_confirmed = state.stop.reason == Reason.UNCONFIRMED.value and (settings.judging.confirm or is_reviewed)
-    reopening = find_row(state.stop.reason).reopened_by
-    if not is_confirmed and not any(name in reopening for name in raised):
+    is_confirmed = row.reason is Reason.UNCONFIRMED and (settings.judging.confirm or is_reviewed)
+    if not (is_confirmed or row.reopens_on_resume or any(name in row.reopened_by for name in raised)):
         return None
     payload_class = PoliciesChanged if isinstance(state, ExperimentState) else LimitsRaised
     return Event.create(state, payload_class(**raised), read_clock())

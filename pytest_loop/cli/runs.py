@@ -52,7 +52,7 @@ def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
     run = read_run(files)
     if isinstance(run, StateError) or not run.state.is_over or files.is_busy:
         return False
-    store.clear_current_run(run.state)
+    store.update_current_run(run.state)
     return True
 
 

@@ -3,75 +3,210 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from pytest_loop.cli.draft import Draft
+import pytest
+
+from pytest_loop.cli.draft import Draft, list_rule_file_problems
+from pytest_loop.cli.judge_reads import find_read_patterns
 from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
-from pytest_loop.core.model.evaluation import Seal
-from pytest_loop.core.model.rules import Outcome, Phase
+from pytest_loop.core.model.rules import Outcome, Phase, Proof, Severity
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
+from pytest_loop.inference.judging_scripts import find_judging_scripts
+from pytest_loop.inference.named_files import find_named_files
 from pytest_loop.inference.project_files import read_project
+from pytest_loop.run.build import build_files
+from pytest_loop.run.fence import plan_fence, resolve_opened
 from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.clean_room import CleanRoom
+from pytest_loop.workspace.fenced_paths import WriteWatch
+from pytest_loop.workspace.file_tree import compare_trees
+from pytest_loop.workspace.ignored_files import find_ignored_sources
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.seal import BUILD_FILES, GUIDANCE_FILES, build_seal_patterns, format_path_pattern
 from pytest_loop.workspace.sealed_files import SealedFiles
+from pytest_loop.workspace.session_outputs import OutputWatch, is_written_since
 
 
-def seal_project(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
-    """Return the files of the project, with those sealed that decide verdicts.
+def seal_files(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
+    """Return the files of the project, with those sealed that decide verdicts; a run of a document may change it alone.
 
     If a rule runs a command, its verdict may depend on tests of any language and on files of build tools: they are
     sealed too.
     """
     settings, rules = draft.settings, state.criteria.rules
     node_ids = (*draft.plan.items, *(rule.id for rule in rules))
-    paths = [*(node_id.partition("::")[0] for node_id in node_ids), *draft.plan.judges]
-    globs = settings.workspace.seal
+    tests = dict.fromkeys(node_id.partition("::")[0] for node_id in node_ids)
+    paths = [*(path for path in tests if path not in draft.plan.doctest_sources), *draft.plan.judges]
+    globs, allow = settings.workspace.seal, settings.workspace.allow
+    named = find_named_files(draft.context.task.text) if draft.target is Target.WORKSPACE else ()
+    unseal = (*settings.workspace.unseal, *named)
+    if any(rule.proof is Proof.REVIEW for rule in rules):
+        prompts = (f"/{settings.agents.prompts.strip('/')}/",) if settings.agents.prompts else ()
+        globs = (*GUIDANCE_FILES, *prompts, *globs)
     if any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules):
-        paths += read_project(settings.root).find_tests()
+        files_of_project = read_project(settings.root)
+        paths += files_of_project.find_tests()
+        paths += find_judging_scripts(
+            files_of_project.files, draft.plan.command_files, lambda path: _read_text(settings.root / path)
+        )
         globs = (*BUILD_FILES, *globs)
-    patterns = build_seal_patterns(
-        filter(None, paths), globs, settings.workspace.unseal, are_tests_added=draft.context.adds_tests
-    )
-    return SealedFiles(settings.root, files.folder, patterns, settings.workspace.allow)
+    if draft.target is Target.ARTIFACT:
+        paths += draft.plan.command_files
+        document = format_path_pattern(state.setup.artifact)
+        allow = (document, *allow, *unseal)
+        unseal = (*unseal, document)
+    paths = list(filter(None, paths))
+    patterns = build_seal_patterns(paths, globs, unseal, _find_packages(settings.root, paths))
+    return SealedFiles(settings.root, files.folder, patterns, allow)
 
 
-def take_baseline(state: RunState, project: SealedFiles, session: Session) -> RunState:
-    """Return the state with the seal and the results of two evaluations: rules that differ are unstable."""
-    digests = project.record_start()
-    baselines = [_evaluate_baseline(state, session) for _ in range(2)]
-    criteria, unstable, unjudged = apply_baseline(state.criteria, *(baseline.outcomes for baseline in baselines))
-    seal = Seal(
-        patterns=project.sealed.patterns,
-        allow=project.allow.patterns,
-        files=digests,
-        site=hash_site_files(),
-        plugins=tuple(sorted(frozenset[str]().union(*(baseline.plugins for baseline in baselines)))),
-        unstable=unstable,
-        unjudged=unjudged,
+def _read_text(path: Path) -> str:
+    return (disk.read_file(path) or b"").decode("utf-8", "replace")
+
+
+def _find_packages(root: Path, paths: Iterable[str]) -> set[str]:
+    """Return the folders of paths that are Python packages."""
+    folders = {str(folder) for path in paths for folder in PurePosixPath(path).parents}
+    return {folder for folder in folders if (root / folder / "__init__.py").exists()}
+
+
+def find_named_seal(draft: Draft, project: SealedFiles) -> tuple[str, ...]:
+    """Return the patterns of the task that unseal something."""
+    patterns = PathPatterns(pattern for pattern in project.sealed.patterns if not pattern.startswith("!"))
+    return tuple(
+        name.lstrip("/") for name in find_named_files(draft.context.task.text) if patterns.matches(name.lstrip("/"))
     )
-    return state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
+
+
+def seal_document(draft: Draft, state: RunState, project: SealedFiles) -> RunState:
+    """Return the state of a document's run with its seal; there is nothing to evaluate before the first edit.
+
+    Raises `UsageError` if tests are to be written first: rules judge a document.
+    """
+    if draft.settings.start.tests_first:
+        raise pytest.UsageError("--loop-tests-first: expected a run that edits files, found one of a document")
+    opened = resolve_opened(draft.settings)
+    seal = project.record_seal(opened).model_copy(
+        update={
+            "left_out": record_left_out(project, opened, state.setup.artifact),
+            "taken_at": time.time_ns(),
+            "start_digest": state.progress.artifact_hash,
+            "plugins": tuple(sorted(draft.plugins)),
+            "replaced_tests": draft.plan.replaced_tests,
+        }
+    )
+    return state.replace(seal=seal)
+
+
+def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
+    """Record the files that no scan lists, for deciding evaluations; return the hash of their list."""
+    room = CleanRoom(project, project.folder, opened, document=document)
+    listing_hash = room.record()
+    room.close()
+    return listing_hash
+
+
+class Baseline(NamedTuple):
+    """The state with its seal, and how many goals do not pass before the first edit."""
+
+    state: RunState
+    failing: int
+
+
+def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> Baseline:
+    """Evaluate twice before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
+
+    The first evaluation shows what sessions read, which belongs to the judge, and what they write. The second has a
+    fence that leaves this open: a test that fails only inside does not block.
+    """
+    session, settings = draft.session, draft.settings
+    opened, build = resolve_opened(settings), settings.judging.build
+    if build and (problem := build_files(build, settings.root, settings.judging.session_timeout)):
+        raise StateError(problem)
+    project.record_start()
+    before = project.start
+    watch, started = WriteWatch(project), time.time_ns()
+    first = _evaluate_baseline(state, session)
+    written = watch.find_written()
+    reads = [(path, owner) for path, owner in first.reads if not is_written_since(project.root / path, started)]
+    read_patterns = find_read_patterns(project, reads, first.plugin_files)
+    project.extend(read_patterns, ())
+    if all(is_test_rule(rule) for rule in state.criteria.rules):  # commands may search modules elsewhere
+        project.module_folders = tuple(sorted({".", *first.module_folders}))
+    seal = project.record_seal(opened)
+    changed = compare_trees(before, project.start).exclude(PathPatterns(read_patterns))
+    written = tuple(sorted({*written, *changed.paths}))
+    outputs = OutputWatch(project, before)
+    state_now = state.replace(seal=seal.model_copy(update={"written": written}))
+    session.fence = plan_fence(settings, state_folder, project, state_now).build(project.root)
+    second = _evaluate_baseline(state, session)
+    project.extend((), outputs.find_outputs())
+    seal = project.record_seal(opened).model_copy(update={"build": build, "written": written})
+    criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
+    results = {
+        "start_digest": project.digest,
+        "left_out": record_left_out(project, opened),
+        "taken_at": time.time_ns(),
+        "session_seconds": min(first.duration, second.duration),
+        "plugins": tuple(sorted(first.plugins | second.plugins)),
+        "unstable": unstable,
+        "unjudged": unjudged,
+        "module_folders": project.module_folders,
+        "named": find_named_seal(draft, project),
+        "doctest_sources": draft.plan.doctest_sources,
+        "replaced_tests": tuple(sorted({*first.replaced_tests, *second.replaced_tests})),
+        "test_counts": {key: min(count, second.test_counts.get(key, 0)) for key, count in first.test_counts.items()},
+        "ignored": find_ignored_sources(project.root, project.start.entries),
+        "interference": tuple(sorted(first.interference | second.interference)),
+        "guard_seconds": sum(first.seconds.get(rule.key, 0.0) for rule in criteria.guards),
+    }
+    goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
+    failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
+    seal = seal.model_copy(update=results)
+    return Baseline(state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest), failing)
 
 
 class BaselineSession(NamedTuple):
-    """The worst outcome of each rule in one session, and the session's plugins."""
+    """The worst outcome and the seconds of each rule in one session, and what the session found out about its code.
+
+    `duration` is the time of the whole session. `reads`, `module_folders` and `plugin_files` are those of its result.
+    """
 
     outcomes: dict[str, Outcome]
+    seconds: dict[str, float]
     plugins: frozenset[str]
+    replaced_tests: tuple[str, ...]
+    interference: frozenset[tuple[str, str]]
+    test_counts: dict[str, int]
+    duration: float
+    reads: frozenset[tuple[str, str]]
+    module_folders: frozenset[str]
+    plugin_files: frozenset[str]
 
 
 def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
+    started = time.monotonic()
     try:
         result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
     except SessionError as error:
         raise StateError(f"the tests cannot be run: {error}") from None
+    duration = time.monotonic() - started
+    if problems := list_rule_file_problems(result):
+        raise StateError("the rules cannot be collected:\n" + "\n".join(problems))
     if result.canaries and not all(result.canaries):
         raise StateError(
             "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
         )
-    evidence = result.group_by_rule()
+    evidence = result.group_by_rule(rule.key for rule in state.criteria.rules)
     modules = filter(is_module_rule, state.criteria.rules)
     evidence |= {rule.key: result.find_module_evidence(rule.id) for rule in modules}
     outcomes = {
@@ -79,4 +214,17 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
         for key, pieces in evidence.items()
         if pieces
     }
-    return BaselineSession(outcomes, result.plugins)
+    seconds = {key: sum(piece.seconds for piece in pieces) for key, pieces in evidence.items()}
+    counts = {key: min(piece.tests[0] if piece.tests else 0 for piece in pieces) for key, pieces in evidence.items()}
+    return BaselineSession(
+        outcomes,
+        seconds,
+        result.plugins,
+        result.replaced_tests,
+        frozenset(result.interference),
+        {key: count for key, count in counts.items() if count},
+        duration,
+        frozenset(result.reads),
+        frozenset(result.module_folders),
+        frozenset(result.plugin_files),
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from pytest_loop.rules.sources import TEMPLATES, list_templates
@@ -11,28 +9,30 @@ from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 
 
-def resolve_artifact(settings: Settings) -> Path | None:
-    """Return the path of `--loop-artifact`, None without one; raise `UsageError` if it is outside the project."""
-    name = settings.workspace.artifact
-    if not name:
-        return None
-    path = (settings.folder / name).resolve()
-    if not path.is_relative_to(settings.root.resolve()):
-        raise pytest.UsageError(f"--loop-artifact: expected a path inside {settings.root}, found {name!r}")
-    return path
+def build_suite_arguments(settings: Settings) -> tuple[str, ...]:
+    """Return the user's pytest arguments for a session of all tests of the project."""
+    arguments = build_session_arguments(settings.arguments, settings.paths)
+    return (*arguments, *settings.location_arguments, "--continue-on-collection-errors", *settings.suite_paths)
 
 
 def build_judging_arguments(settings: Settings, *inferred: str) -> tuple[str, ...]:
-    """Return the user's pytest arguments for a session; named, template or inferred rules replace the user's paths."""
+    """Return the user's pytest arguments for a session; named, template or inferred rules replace the user's paths.
+
+    Inferred rules extend the template themselves.
+    """
     judging = settings.judging
     for name in judging.rules:
         if not (settings.folder / name.partition("::")[0]).exists():
             raise pytest.UsageError(f"--loop-rules: expected a file or folder, found {name!r}")
     paths = [*judging.rules, *inferred]
-    if judging.template:
-        if judging.template not in list_templates():
-            names = ", ".join(list_templates())
-            raise pytest.UsageError(f"--loop-template: expected one of {names}, found {judging.template!r}")
+    check_template(judging.template)
+    if judging.template and not inferred:
         paths.append(str(TEMPLATES / f"{judging.template}.rules.yaml"))
     arguments = build_session_arguments(settings.arguments, settings.paths if paths else ())
     return (*arguments, *settings.location_arguments, "--continue-on-collection-errors", *paths)
+
+
+def check_template(name: str) -> None:
+    """Raise `UsageError` for the name of a template that does not exist."""
+    if name and name not in list_templates():
+        raise pytest.UsageError(f"--loop-template: expected one of {', '.join(list_templates())}, found {name!r}")

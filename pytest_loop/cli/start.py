@@ -1,27 +1,32 @@
-"""The entry of runs: starts or resumes a run, drives it, and writes its results."""
+"""Start or resume a run, drive it, and write its results."""
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
+from pytest_loop.cli.answer import ask_for_answer
 from pytest_loop.cli.background import get_exit_code
-from pytest_loop.cli.commands import Commands
+from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.delegation import Delegation
-from pytest_loop.cli.draft import Draft, NothingToJudgeError, make_draft
+from pytest_loop.cli.document_copy import DocumentCopy, check_output_path
+from pytest_loop.cli.draft import Draft
+from pytest_loop.cli.draft_dialogue import DraftDialogue
+from pytest_loop.cli.first_step import begin_work
+from pytest_loop.cli.leftovers import describe_uncommitted, refuse_leftovers
+from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
-from pytest_loop.cli.readiness import assess_readiness
+from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
 from pytest_loop.cli.resume import resume_run
-from pytest_loop.cli.sealing import seal_project, take_baseline
-from pytest_loop.cli.task import read_task, read_task_context
+from pytest_loop.cli.sealing import seal_document, seal_files, take_baseline
+from pytest_loop.cli.task import SetupAnswers, can_judge, choose_alias, parse_request, read_task_context
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
@@ -29,52 +34,41 @@ from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState, State
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import ExperimentState
-from pytest_loop.errors import LoopError
+from pytest_loop.errors import LoopError, NothingToJudgeError
 from pytest_loop.inference.gates import Confirm
-from pytest_loop.inference.task_phrases import Route, parse_task
+from pytest_loop.inference.task_phrases import Route
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
+from pytest_loop.run.fence import plan_fence
+from pytest_loop.run.notification import notify_end
 from pytest_loop.run.runner import Runner
 from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.run.steps import RunSteps, Steps
-from pytest_loop.settings.command_line import find_unknown_flag
-from pytest_loop.settings.settings import Settings, read_settings
-from pytest_loop.show import experiment_text, run_text
+from pytest_loop.settings.settings import Settings
+from pytest_loop.show import experiment_text
+from pytest_loop.show.draft_text import DraftFacts, render_draft
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
+from pytest_loop.workloads.pipeline import Calibration
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
-def main(config: pytest.Config, values: argparse.Namespace) -> int:
-    """Execute what the flags ask for, and return the exit code; raises `UsageError` for bad input."""
-    if config.pluginmanager.has_plugin("loop"):
-        raise pytest.UsageError(
-            "the plugin pytest-loop (a test repeater) is active and makes sessions run nothing: use -p no:loop"
-        )
-    if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
-        raise pytest.UsageError(problem)
+def start(settings: Settings, hook: Any, store: Store, console: Console) -> int:
+    """Start or resume a run, and return its exit code."""
     try:
-        settings = read_settings(config, values)
-        console = Console(sys.stderr if settings.output.json == "-" else sys.stdout)
-        store = Store(settings.root, settings.start.dir)
-        if settings.command:
-            return Commands(settings, store, console).execute(settings.command)
-        return Start(settings, config.hook, store, console).execute()
+        return Start(settings, hook, store, console).execute()
     except NothingToJudgeError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
-    except LoopError as error:
-        raise pytest.UsageError(str(error)) from None
 
 
-def _choose_steps(state: RunState, context: RunContext) -> Steps:
-    """Return the steps of a run or of an experiment."""
-    return ExperimentSteps(context.ask) if isinstance(state, ExperimentState) else RunSteps()
+def _mark_confirmed(state: State, confirmed_by: str) -> State:
+    return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
 
 
 @dataclass
@@ -88,16 +82,24 @@ class Start:
     project: SealedFiles | None = None
     is_started: bool = False
     is_detached: bool = False
+    calibration: Calibration | None = None
+    failing: int | None = None
     sessions: SessionFactory = field(init=False)
     runner: Runner = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sessions = SessionFactory(self.settings, self.console.print_line)
-        self.runner = Runner(self.settings, self.hook, self.console, self.sessions, _choose_steps)
+        self.sessions = SessionFactory(self.settings, self.console.print_line, live=self.console.live)
+        self.runner = Runner(self.settings, self.hook, self.console, self.sessions, self._choose_steps)
+
+    def _choose_steps(self, state: RunState, context: RunContext) -> Steps:
+        """Return the steps of a run or of an experiment."""
+        is_experiment = isinstance(state, ExperimentState)
+        return ExperimentSteps(context.ask, self.calibration) if is_experiment else RunSteps()
 
     def execute(self) -> int:
         """Return the exit code of the run."""
         check_report_path(self.settings.output)
+        check_output_path(self.settings)
         self.is_started = self.settings.commands.resume is not None
         self.is_detached = self.settings.start.detach
         try:
@@ -125,12 +127,17 @@ class Start:
             return delegation.detach(files)
         if not state.is_over:
             state = self.runner.run(state, files, self.store, self.project)
+        while answered := ask_for_answer(state, self.settings, self.console):
+            state, files = resume_run(self.store, answered, self.console)
+            state = self.runner.run(state, files, self.store, None)
         worktree.hand_over(self.settings.root, files, state, self.console.print_line)
         self._write_outputs(state, files)
+        notify_end(state, self.settings, self.console)
         return get_exit_code(state)
 
     def _write_outputs(self, state: RunState, files: RunFiles) -> None:
         output, print_line = self.settings.output, self.console.print_line
+        DocumentCopy(self.settings, self.console, state, files).offer()
         if self.settings.workload.debrief:
             write_debrief(files, self.settings.workload.debrief, print_line)
         if output.json or output.report:
@@ -138,64 +145,98 @@ class Start:
             if output.json:
                 write_json(build_result(files, state, history), output.json, print_line)
             if output.report:
-                write_report(output, state, history.events, print_line)
+                write_report(output, files, state, history.events, print_line)
 
     def _start_run(self) -> tuple[RunState, RunFiles]:
         """Start a new run: read the task, draft, seal and take the baseline, confirm, begin."""
-        task = read_task(self.settings)
-        self.is_detached |= parse_task(task).route is Route.BACKGROUND
+        task = parse_request(self.settings, self.console)
+        self.is_detached |= task.route is Route.BACKGROUND
         self.runner.check_agents()
-        context = read_task_context(task, self.settings.root, can_judge=self._can_judge())
-        files = self._reserve_run(task)
+        refuse_leftovers(self.store, self.settings.root, self.console.print_line)
+        context = read_task_context(task, self.settings.root, can_judge=can_judge(self.settings))
+        context = replace(context, answers=SetupAnswers(ideal=self.settings.start.ideal))
+        files = self.store.get_run(self.store.make_unique_alias(choose_alias(self.settings, task)))
+        dialogue = DraftDialogue(self.settings, self.console, files, self.sessions, context)
         try:
-            draft = make_draft(self.settings, context, files, self.sessions)
-            state = self._choose_agent(draft.build_state(files.alias))
-            self.runner.check_candidates(state)
-            if state.setup.target is Target.WORKSPACE:
-                state = self._seal(draft, state, files)
-            state = RUN_MACHINE.begin(state)
-            allow = self.settings.workspace.allow
-            readiness = assess_readiness(
-                state, allow, draft.context.project, says_when_done=draft.context.says_when_done
-            )
-            state = state.replace(draft=readiness.confirmed_draft)
-            self.console.print_lines(run_text.render_draft(state, draft.find_origins(state)))
-            self.console.print_lines(readiness.render_lines())
-            self.console.print_lines(draft.context.render_notes())
-            state = self._confirm(state, readiness.question)
+            state = self._draft_run(dialogue)
         except BaseException:
             self._discard(files)
             raise
+        state = state.replace(origin=describe_origin(self.settings.root, self.settings.arguments))
         return self._begin(state, files, RunStarted(state=state))
+
+    def _draft_run(self, dialogue: DraftDialogue) -> RunState:
+        """Return the state that was confirmed; the draft of a document is shown again whenever the user changes it."""
+        draft: Draft | None = dialogue.make_draft()
+        while draft is not None:
+            try:
+                state, readiness = self._prepare(draft, dialogue.files)
+            except UnclearError as error:
+                self._discard_seal()
+                draft = dialogue.make_another_draft(error)
+                continue
+            self._print_draft(dialogue.describe_rule_file(draft))
+            if not dialogue.can_revise(draft):
+                return self._confirm(state, readiness.render_question("start"))
+            self._print_conditions(state)
+            question = readiness.render_question("confirm these success criteria")
+            draft = dialogue.revise(draft, question, state.max_iterations)
+        return _mark_confirmed(state, "terminal")
+
+    def _prepare(self, draft: Draft, files: RunFiles) -> tuple[RunState, Readiness]:
+        """Seal and take the baseline, show the draft, and return the state that the run would begin with."""
+        state = self._choose_agent(draft.build_state(files.alias))
+        self.runner.check_candidates(state)
+        state = RUN_MACHINE.begin(self._seal(draft, state, files))
+        readiness = assess_readiness(state, draft.choices, draft.context.project)
+        state = state.replace(draft=readiness.confirmed_draft)
+        sealed = len(self.project.list_sealed_paths()) if self.project else 0
+        facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
+        is_detailed = self.console.look.verbosity > 0
+        self._print_draft(render_draft(state, facts, self.console.look))
+        self._print_draft(readiness.render_lines(is_detailed=is_detailed))
+        self._print_draft(draft.render_notes(is_detailed=is_detailed))
+        return state, readiness
+
+    def _print_draft(self, lines: Iterable[str]) -> None:
+        """Print lines of the draft; with `-q` only if the user is asked to confirm them."""
+        is_wanted = self.console.look.verbosity >= 0 or not self.settings.start.yes
+        for line in lines:  # a draft that is not clear enough to start raises here
+            if is_wanted:
+                for part in self.console.look.wrap(line, 2) if len(line) > self.console.look.width else [line]:
+                    self.console.print_line(part)
 
     def _start_experiment(self) -> tuple[RunState, RunFiles]:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
-        experiment = NewExperiment(self.settings)
+        calibrator = Calibrator(self.settings, self.console)
+        experiment = calibrator.load()
         self.runner.check_agents()
-        files = self._reserve_run(experiment.workload_id)
+        alias = self.settings.start.alias or make_alias(experiment.workload_id)
+        files = self.store.get_run(self.store.make_unique_alias(alias))
         try:
-            session = self.sessions.make(experiment.build_arguments(), time.time())
-            agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
-            state, self.project = experiment.begin(files, session, agents)
-            self.sessions.cache_bytecode(is_new=True)
-            state = EXPERIMENT_MACHINE.begin(state)
-            self.console.print_lines(experiment_text.render_experiment_draft(state))
+            state = self._open_experiment(experiment, files)
+            is_attended = self.console.can_ask and not self.settings.start.yes
+            self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=is_attended))
             state = self._confirm(state, "start?")
+            fixed = calibrator.calibrate(experiment)
+            if fixed is not experiment:
+                self._discard(files)
+                experiment, state = fixed, self._open_experiment(fixed, files).replace(draft=state.setup.draft)
+            self.calibration = calibrator.calibration
+            self.sessions.cache_bytecode(is_new=True)
         except BaseException:
             self._discard(files)
             raise
+        state = state.replace(origin=describe_origin(self.settings.root, self.settings.arguments))
         approved = "--loop-yes" if self.settings.start.yes else "asked"
         return self._begin(state, files, experiment.make_start(state, approved))
 
-    def _reserve_run(self, text: str) -> RunFiles:
-        """Return the files of a new run, named by the user or after a text."""
-        return self.store.get_run(self.store.make_unique_alias(self.settings.start.alias or make_alias(text)))
-
-    def _can_judge(self) -> bool:
-        """Return whether an agent can judge rules that are sentences."""
-        agents = self.settings.agents
-        specs = agents.agent or (choose_default_agent(are_files_edited=True),)
-        return bool(agents.judge) or any(spec.partition(":")[0] not in ("", BUILTIN) for spec in specs)
+    def _open_experiment(self, experiment: NewExperiment, files: RunFiles) -> ExperimentState:
+        """Collect the cases of an experiment, seal its files, and return its first state."""
+        session = self.sessions.make(experiment.build_arguments(), time.time())
+        agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
+        state, self.project = experiment.begin(files, session, agents)
+        return EXPERIMENT_MACHINE.begin(state)
 
     def _choose_agent(self, state: RunState) -> RunState:
         """Add the default agent to a run without one."""
@@ -205,16 +246,20 @@ class Start:
         return state.replace(agents=(agent,)) if agent else state
 
     def _seal(self, draft: Draft, state: RunState, files: RunFiles) -> RunState:
-        self.project = seal_project(draft, state, files)
-        self.console.print_line("running the tests twice before the first edit ...")
-        draft.session.bytecode = self.sessions.cache_bytecode(is_new=True)
-        return take_baseline(state, self.project, draft.session)
+        """Seal what judges; a draft that the user has revised is sealed anew."""
+        if self.project:
+            self.project.discard()
+        self.project = seal_files(draft, state, files)
+        draft.session.bytecode = self.sessions.bytecode or self.sessions.cache_bytecode(is_new=True)
+        if state.setup.target is Target.ARTIFACT:
+            return seal_document(draft, state, self.project)
+        baseline = take_baseline(draft, state, self.project, self.store.root)
+        self.failing = baseline.failing
+        return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:
         """Return the state with what confirmed it; raise `KeyboardInterrupt` if the user declines."""
-        self.console.print_lines(list_unobservable_limits(state.setup.agents, state.setup.limits))
-        if self.is_detached:
-            self.console.print_line("works       in the background")
+        self._print_conditions(state)
         if self.settings.start.yes:
             confirmed_by = "--loop-yes"
         elif self.settings.start.confirm == Confirm.NEVER.value:
@@ -226,12 +271,31 @@ class Start:
         else:
             arguments = shlex.join(self.settings.arguments)
             raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {arguments} --loop-yes")
-        return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
+        return _mark_confirmed(state, confirmed_by)
+
+    def _print_conditions(self, state: RunState) -> None:
+        """Print what the user should know before confirming."""
+        if self.project:
+            self.console.print_lines(describe_uncommitted(self.project))
+            fence = plan_fence(self.settings, self.store.root, self.project, state)
+            self._print_draft(fence.render_draft(is_verbose=self.settings.verbosity > 0))
+            if self.settings.verbosity > 0:
+                self._print_draft(f"sealed: {path}" for path in self.project.list_sealed_paths())
+        self._print_draft(list_unobservable_limits(state.setup.agents, state.setup.limits))
+        if self.is_detached:
+            self._print_draft(["works in the background"])
 
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""
-        self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
-        worktree.refuse_overlap(self.store, files, state)
+        try:
+            self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
+            worktree.refuse_overlap(self.store, files, state)
+        except LoopError:
+            if not files.exists:  # else another process has just begun a run of this name
+                self._discard(files)
+            raise
+        if self.project:
+            self.project.accept_current()  # the user may have edited files while the question waited
         event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)
         files.append([event], state)
@@ -240,6 +304,10 @@ class Start:
 
     def _discard(self, files: RunFiles) -> None:
         """Remove what a run that does not start has written."""
+        self._discard_seal()
+        files.remove_rules()
+
+    def _discard_seal(self) -> None:
         if self.project:
             self.project.discard()
-        files.remove_rules()
+            self.project = None

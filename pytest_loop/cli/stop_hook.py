@@ -17,7 +17,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
+from pytest_loop.cli.document import resolve_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.evaluation import Evaluation
@@ -119,7 +120,8 @@ class StopHook:
             self._blocks.reset()
             raise
         self._save_count(blocks + 1)
-        return stop_message.format_block_answer(f"{reason}\n(kept from stopping {blocks + 1} of {limit} times)")
+        text = f"{reason}\n(kept from stopping {blocks + 1} of {limit} times)"
+        return stop_message.format_block_answer(text, self.message)
 
     def _count_blocks(self) -> int:
         """Return how often this agent was blocked in a row; without a session id only the first time can be told."""
@@ -141,7 +143,7 @@ class StopHook:
         problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
         score = self.config.hook.pytest_loop_score
         criteria, evaluation = assess_session(result, self.settings.judging.threshold, score)
-        if criteria.rules and (reason := self._find_objection(criteria, evaluation, result)):
+        if criteria.rules and (reason := self.find_objection(criteria, evaluation, result)):
             return reason
         if not agent_state.may_stop:
             return f"The loop in {_AGENT_STATE} is not done: {agent_state.reason}"
@@ -193,10 +195,13 @@ class StopHook:
             raise AllowedError(too_late)
         return result
 
-    def _find_objection(self, criteria: RunCriteria, evaluation: Evaluation, result: SessionResult) -> str:
+    def find_objection(self, criteria: RunCriteria, evaluation: Evaluation, result: SessionResult) -> str:
         """Return what the rules object to, empty if they pass."""
         if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
+        if evaluation.is_waiting_for_setup:
+            names = ", ".join(f"{shorten(error.id)} ({shorten(error.message)})" for error in evaluation.errors)
+            raise AllowedError(f"rules cannot be judged here: {names}")
         if not evaluation.is_reached:
             return self._render_failure(criteria, evaluation)
         if evaluation.assumptions:
@@ -212,7 +217,7 @@ class StopHook:
         counts = f"{evaluation.passing} of {evaluation.total} rules pass"
         head = f"The rules do not pass: score {evaluation.score:.3g} of {threshold:g}, {counts}."
         text = fence_text(Redactor(os.environ)(critic.render_critique(critique)), secrets.token_hex(4))
-        return f"{head} Mend what fails, and do not change what judges.\n{text}"
+        return f"{head} Fix what fails, and do not change what judges.\n{text}"
 
 
 def read_message(descriptor: int = 0) -> bytes:

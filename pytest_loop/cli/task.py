@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from pytest_loop.agents.builtin_agent import BUILTIN
+from pytest_loop.agents.installed_clients import choose_default_agent
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text.wording import format_count
-from pytest_loop.inference.command_candidate import Confidence, Goal
+from pytest_loop.inference.command_candidate import GOALS_WITH_NEW_TESTS
+from pytest_loop.inference.document_criteria import DocumentCriteria
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, ProjectContext, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
-from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, explain_uncertainty, render_rule_file
+from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
 from pytest_loop.inference.synthesis import infer_criteria
-from pytest_loop.inference.task_phrases import ParsedTask, parse_task
-from pytest_loop.inference.task_refusal import Refusal
+from pytest_loop.inference.task_phrases import ParsedTask, add_task, parse_task
+from pytest_loop.inference.task_refusal import Refusal, refuse_command
+from pytest_loop.inference.task_types import TaskType
+from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
+from pytest_loop.store.run_names import make_alias
 
-MAX_TASK_LENGTH = 200_000
+MAX_TEXT_LENGTH = 200_000
 
 
 def read_task(settings: Settings) -> str:
@@ -37,12 +44,44 @@ def read_task(settings: Settings) -> str:
         raise pytest.UsageError(
             f"--loop-task: cannot read {task}: {getattr(error, 'strerror', None) or error}"
         ) from None
-    task = task.replace("\0", "").encode("utf-8", "replace").decode().strip()
-    if not task:
-        raise pytest.UsageError("--loop-task: expected what to do, found an empty text")
-    if len(task) > MAX_TASK_LENGTH:
-        raise pytest.UsageError(f"--loop-task: expected at most {MAX_TASK_LENGTH:,} characters, found {len(task):,}")
-    return task
+    return clean_text("--loop-task", task, "what to do")
+
+
+def clean_text(flag: str, text: str, meaning: str) -> str:
+    """Return a text of the user for prompts and files; raises `UsageError` if it is empty or too long."""
+    text = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
+    if not text:
+        raise pytest.UsageError(f"{flag}: expected {meaning}, found an empty text")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise pytest.UsageError(f"{flag}: expected at most {MAX_TEXT_LENGTH:,} characters, found {len(text):,}")
+    return text
+
+
+def can_ask(settings: Settings, console: Console) -> bool:
+    """Return whether the user is at a terminal and did not decline questions."""
+    start = settings.start
+    return console.can_ask and not start.yes and start.confirm != Confirm.NEVER.value
+
+
+def parse_request(settings: Settings, console: Console) -> ParsedTask:
+    """Return the task with its conditions; ask for it if its words only point to something said before.
+
+    Raises `UnclearError` for a text that asks for a command around runs.
+    """
+    task = parse_task(read_task(settings))
+    if task.loop_command:
+        raise UnclearError(str(refuse_command(task, task.loop_command)))
+    if not task.needs_context or not console.can_ask or settings.start.yes:
+        return task
+    answer = console.read_answer("What is to be done until it succeeds? ")
+    if not answer:
+        raise KeyboardInterrupt
+    return add_task(task, answer)
+
+
+def choose_alias(settings: Settings, task: ParsedTask) -> str:
+    """Return the name of the run: from the command line, from the task, or made from its words."""
+    return settings.start.alias or task.alias or make_alias(task.request)
 
 
 def _find_file_argument(arguments: Sequence[str]) -> str:
@@ -52,34 +91,66 @@ def _find_file_argument(arguments: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
+class SetupAnswers:
+    """Answers of the user about a run, at a terminal or by flags.
+
+    `commands` judge the files of a project. `mandatory` are checks of a document in words, `severities` those of rules
+    that differ from the draft, by id. `rule_file` is the drafted rule file as the user edited it.
+    """
+
+    task_type: TaskType | None = None
+    ideal: str = ""
+    commands: tuple[str, ...] = ()
+    mandatory: tuple[str, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    severities: Mapping[str, str] = field(default_factory=dict)
+    max_iterations: int | None = None
+    rule_file: str = ""
+
+
+@dataclass(frozen=True)
+class DocumentDraft:
+    """The draft of one document: its criteria, its name in the rule file, and whether the user named its path."""
+
+    criteria: DocumentCriteria
+    artifact: str
+    rule_file: str
+    is_path_named: bool = False
+
+
+@dataclass(frozen=True)
 class TaskContext:
     """A task, what the project says about it, and what was inferred if no rules were named.
 
-    `unjudged` are rules of the project that are sentences, if no agent can judge them.
+    `unjudged` are rules of the project that are sentences, if no agent can judge them. `statements` are those of the
+    project that hold for every document. `document` is the draft of a run that improves one.
     """
 
     task: ParsedTask
     project: ProjectContext = field(default_factory=ProjectContext)
     unjudged: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
+    can_judge: bool = False
+    statements: tuple[ProposedRule, ...] = ()
+    answers: SetupAnswers = field(default_factory=SetupAnswers)
+    document: DocumentDraft | None = None
 
     @property
     def adds_tests(self) -> bool:
         """Whether the task needs new tests."""
-        return self.proposal is not None and self.proposal.goal in (Goal.COVERAGE, Goal.IMPLEMENT_FEATURE)
-
-    @property
-    def says_when_done(self) -> bool:
-        """Whether the task or the project says when it is done, so that passing at once is no surprise."""
-        return bool(self.proposal is None or self.task.completion or self.task.commands)
+        return self.proposal is not None and self.proposal.goal in GOALS_WITH_NEW_TESTS
 
     @property
     def _rules(self) -> tuple[ProposedRule, ...]:
+        if self.document:
+            return self.document.criteria.rules
         return (*(build_rules(self.proposal) if self.proposal else ()), *self.project.rules)
 
     @property
     def rule_file(self) -> str:
-        """A rule file with inferred rules and those of the project; empty if there are none."""
+        """The drafted rule file of a document, or one with inferred rules and those of the project; empty without."""
+        if self.document:
+            return self.document.rule_file
         return render_rule_file(self._rules, "inferred" if self.proposal else "project")
 
     @property
@@ -92,51 +163,49 @@ class TaskContext:
     @property
     def origins(self) -> dict[str, str]:
         """The sources of each rule by its id."""
-        return {str(rule.entry["id"]): ", ".join(map(str, rule.sources)) or "the task" for rule in self._rules}
+        return {rule.id: rule.origin for rule in self._rules}
 
     def drop_project_rules(self) -> TaskContext:
         """Return the context for named rules: what the project says is then for prompts only."""
         return replace(self, project=replace(self.project, rules=()), unjudged=())
 
     def choose_test_paths(self, all_paths: Sequence[str]) -> tuple[str, ...]:
-        """Return the paths to collect beside the rule file: all tests, or those that a rule names."""
+        """Return the paths to collect beside the rule file: all tests, those that a rule names, none for a document."""
+        if self.document:
+            return ()
         if self.proposal is None or any(criterion.is_project_tests for criterion in self.proposal.criteria):
             return tuple(all_paths)
         return tuple(dict.fromkeys(target for criterion in self.proposal.criteria for target in criterion.targets))
 
-    def render_notes(self) -> Iterator[str]:
-        """Render what was inferred, and what could not be."""
+    def render_notes(self, *, is_detailed: bool = True) -> Iterator[str]:
+        """Render what was inferred, and what could not be; that the project's tests judge needs no line."""
         if self.proposal:
-            reasons = "; ".join(self.proposal.rationale)
-            yield f"inferred    {self.proposal.criterion} ({self.proposal.confidence.value}): {reasons}"
-            for criterion in self.proposal.criteria:
-                if criterion.missing_tool:
-                    yield f"cannot run  `{criterion.command}`: {criterion.missing_tool} is not installed here"
-            yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
-        if self.unjudged:
-            places = ", ".join(dict.fromkeys(source.path for rule in self.unjudged for source in rule.sources))
-            count = format_count(len(self.unjudged), "rule")
-            yield f"note        {places}: {count} that only an agent could judge, in the prompt alone"
+            is_plain = all(criterion.is_project_tests for criterion in self.proposal.criteria)
+            if is_detailed or not is_plain:
+                reasons = f": {'; '.join(self.proposal.rationale)}" if is_detailed else ""
+                yield f"inferred: {self.proposal.criterion} ({self.proposal.confidence.value}){reasons}"
+            yield from (f"note: {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
+        criteria = self.document.criteria if self.document else None
+        if criteria and criteria.words:
+            yield f"type: {criteria.template}: `{criteria.words}` in the task (another one: --loop-template NAME)"
+        if unjudged := (*self.unjudged, *(criteria.unjudged if criteria else ())):
+            places = ", ".join(dict.fromkeys(rule.origin.partition(":")[0] for rule in unjudged))
+            count = format_count(len(unjudged), "rule")
+            yield f"note: {places}: {count} that only an agent could judge, in the prompt alone"
 
 
 def _is_blocking(rule: ProposedRule) -> bool:
     return not rule.entry.get("must_not") and rule.entry.get("severity", "fail") == "fail"
 
 
-def read_task_context(task: str, root: Path, *, can_judge: bool) -> TaskContext:
+def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool) -> TaskContext:
     """Return the task with what the project says; sentences are rules only if an agent `can_judge` them."""
     project = extract_context(read_files(root, FILES))
     unjudged = () if can_judge else tuple(rule for rule in project.rules if isinstance(rule.entry["check"], str))
     rules = tuple(rule for rule in project.rules if rule not in unjudged)
-    return TaskContext(parse_task(task), replace(project, rules=rules), unjudged)
-
-
-def infer_rules(context: TaskContext, root: Path) -> TaskContext:
-    """Add rules that tell when the task is done; raises `UnclearError` if none can be inferred with confidence."""
-    proposal = check_measurable(context, root)
-    if proposal.confidence is Confidence.LOW:
-        raise UnclearError(explain_uncertainty(proposal))
-    return replace(context, proposal=proposal)
+    return TaskContext(
+        task, replace(project, rules=rules), unjudged, can_judge=can_judge, statements=project.overriding_rules
+    )
 
 
 def check_measurable(context: TaskContext, root: Path) -> Proposal:
@@ -145,3 +214,10 @@ def check_measurable(context: TaskContext, root: Path) -> Proposal:
     if isinstance(proposal, Refusal):
         raise UnclearError(str(proposal))
     return proposal
+
+
+def can_judge(settings: Settings) -> bool:
+    """Return whether an agent can judge rules that are sentences."""
+    agents = settings.agents
+    specs = agents.agent or (choose_default_agent(are_files_edited=True),)
+    return bool(agents.judge) or any(spec.partition(":")[0] not in ("", BUILTIN) for spec in specs)

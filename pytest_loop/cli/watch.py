@@ -12,7 +12,8 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
+from pytest_loop.cli.document import resolve_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer, Source
-from pytest_loop.inference.command_lines import is_part_of, normalize_command
+from pytest_loop.inference.command_lines import find_language, is_part_of, normalize_command
+from pytest_loop.inference.named_tools import NamedTool
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 TRIVIAL_REASON = "it comes out the same whatever the code does"
@@ -17,6 +18,13 @@ _Rejected = tuple[Candidate, str]
 _SUITES = split_names(
     "unit integration e2e smoke acceptance functional frontend backend client server api web mobile ui"
 )
+# Words for a language; "go" is left out because it is a common word.
+_LANGUAGE_WORDS = {
+    **{name: name for name in ("python", "node", "rust", "java", "ruby")},
+    **dict.fromkeys(("javascript", "typescript", "js", "ts", "nodejs"), "node"),
+    "golang": "go",
+    "kotlin": "java",
+}
 # Agreement of two of the first makes a command certain; disagreement of the second is a contradiction.
 _AGREEING = (Layer.AGENT_FILES, Layer.MANIFESTS, Layer.CI)
 _STATING = (Layer.AGENT_FILES, Layer.CI)
@@ -74,9 +82,30 @@ def choose_candidates(
     return _compare_layers(chosen, solid, rejected, make_key)
 
 
-def _limit_to_scope(pool: Sequence[Candidate], task: str) -> list[Candidate]:
-    """Return the commands in the folders, or of the suites, that the task names; all if it names none."""
+def choose_named(tool: NamedTool, candidates: Sequence[Candidate], task: str, whole_suite: Collection[str]) -> Choice:
+    """Choose the project's call of a tool that the task names, or else its usual call; both are certain."""
+    solid = (candidate for candidate in candidates if not (candidate.is_guess or candidate.is_trivial))
+    calls = [candidate for candidate in solid if tool.is_called_by(candidate.command)]
+    choice = choose_candidates(tool.purpose, calls, task, whole_suite)
+    if choice:
+        return replace(choice, confidence=Confidence.HIGH)
+    usual = Candidate(tool.command, tool.purpose, Layer.TASK, Source("the task"))
+    return Choice((usual,), Confidence.HIGH)
+
+
+def _limit_to_languages(pool: Sequence[Candidate], words: Collection[str]) -> list[Candidate]:
+    """Return the commands without those for other languages than the named ones; all if none would be left."""
+    named = {_LANGUAGE_WORDS[word] for word in words if word in _LANGUAGE_WORDS}
+    languages = [(candidate, candidate.family or find_language(candidate.command)) for candidate in pool]
+    return [candidate for candidate, language in languages if not (named and language) or language in named] or list(
+        pool
+    )
+
+
+def _limit_to_scope(candidates: Sequence[Candidate], task: str) -> list[Candidate]:
+    """Return the commands for the languages, in the folders, of the suites that the task names; all without a name."""
     text = task.lower()
+    pool = _limit_to_languages(candidates, _split_words(text))
     folders = {candidate.folder for candidate in pool if _is_named(candidate.folder.lower(), text)}
     scoped = [candidate for candidate in pool if any(_is_below(candidate.folder, folder) for folder in folders)]
     suites = _SUITES.intersection(_split_words(text))

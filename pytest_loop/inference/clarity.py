@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePosixPath
 
-from pytest_loop.core.text.wording import format_count
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count, list_names
 from pytest_loop.inference.task_intent import METRIC, PATH, find_concrete_objects, find_content_words
 
 MIN_TOOL_SCORE = 8
 MIN_CLEAR_SCORE = 5
+SHOWN_RULES = 2
 # Kinds of checks that an agent or a person decides.
 _OPINIONS = ("judge", "sentence", "manual")
 _CONSTRAINT = re.compile(
@@ -31,12 +34,16 @@ class Shape(str, Enum):
 
 @dataclass(frozen=True)
 class DraftRule:
-    """A rule of a draft; its kind is the key of its check, `tests` for a Python test, or `sentence`."""
+    """A rule of a draft; its kind is the key of its check, `tests` for a Python test, or `sentence`.
+
+    `is_default` marks a rule of a built-in template: it says nothing about this very task.
+    """
 
     id: str
     kind: str = "tests"
     is_blocking: bool = True
     must_not: bool = False
+    is_default: bool = False
 
     @property
     def is_decisive(self) -> bool:
@@ -46,14 +53,23 @@ class DraftRule:
 
 @dataclass(frozen=True)
 class Draft:
-    """The values of a draft that clarity depends on; `budgets` are limits in words, such as `25 USD`."""
+    """The values of a draft that clarity depends on.
+
+    `limits` are those that the user has set, in words, such as `5 USD`; a default limits nothing that the user said.
+    `artifact` is the document to edit, `is_artifact_named` whether the user named it.
+    """
 
     task: str
     rules: tuple[DraftRule, ...] = ()
-    max_iterations: int | None = None
-    budgets: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     artifact: str = ""
+    is_artifact_named: bool = True
+
+    @property
+    def decisive_rules(self) -> tuple[DraftRule, ...]:
+        """The rules about this task that a machine decides."""
+        return tuple(rule for rule in self.rules if rule.is_decisive and not rule.is_default)
 
 
 @dataclass(frozen=True)
@@ -88,15 +104,15 @@ class Clarity:
 
 _ADVICE = {
     "outcome": "say what will be true, with a number or a rule that a machine decides",
-    "scope": "name the files that may change, in the task or with --loop-allow",
-    "constraints": "say what must stay as it is, with must_not rules or a budget",
+    "scope": "name the files that may change, in the task, with --loop-allow or with --loop-artifact",
+    "constraints": "say what must stay as it is, with must_not rules, --loop-allow or a limit of your own",
     "success": "verify it in a second way: tests and a linter, or tests and a measurement",
-    "done": "have at least one rule that blocks, and a cap on iterations",
+    "done": "have at least one rule about this task that blocks until it passes",
 }
 
 
 def score_clarity(draft: Draft) -> Clarity:
-    """Score a draft in five dimensions; rules and limits count as much as the words of the task."""
+    """Score a draft in five dimensions by what the user said: words of the task, rules and options, not defaults."""
     return Clarity(
         (
             Point("outcome", *_score_outcome(draft)),
@@ -119,35 +135,45 @@ def find_strictest_shape(shapes: Iterable[Shape]) -> Shape:
 
 
 def _score_outcome(draft: Draft) -> tuple[int, str]:
-    if decisive := sum(rule.is_decisive for rule in draft.rules):
-        return 2, f"{format_count(decisive, 'rule')} that a machine decides"
-    if METRIC.search(draft.task):
-        return 2, "the task names a number"
-    if draft.rules or find_concrete_objects(draft.task):
-        return 1, "something is named, and no machine decides it"
+    if rules := draft.decisive_rules:
+        return 2, f"{format_count(len(rules), 'rule')} that a machine decides: {_list_ids(rules)}"
+    if number := METRIC.search(draft.task):
+        return 2, f"`{number[0].strip()}` in the task"
+    if any(rule.is_default for rule in draft.rules):
+        return 1, "a template judges, and the task names no result of its own"
+    if objects := find_concrete_objects(draft.task):
+        return 1, f"`{objects[0]}` in the task, and no machine decides it"
+    if draft.rules:
+        return 1, f"{_list_ids(draft.rules)}, and no machine decides it"
     return 0, "nothing that could be true in the end is named"
 
 
 def _score_scope(draft: Draft) -> tuple[int, str]:
-    if place := draft.artifact or ", ".join(draft.allow):
-        return 2, f"only {place} may change"
+    name = PurePosixPath(draft.artifact).name
+    if draft.artifact and draft.is_artifact_named:
+        return 2, f"only {draft.artifact} may change"
+    if draft.allow:
+        return 2, f"only {', '.join(draft.allow)} may change"
     if path := PATH.search(draft.task):
-        return 2, f"the task names {path[0]}"
+        return 2, f"`{path[0]}` in the task"
     if words := find_content_words(draft.task):
-        return 1, f"the task is about {words[0]}, and every file may change"
+        place = f"{name} is only a default" if name else "every file may change"
+        return 1, f"`{words[0]}` in the task, and {place}"
+    if name:
+        return 1, f"one document, and {name} is only a default"
     return 0, "no part of the project is named"
 
 
 def _score_constraints(draft: Draft) -> tuple[int, str]:
     forbidden = sum(rule.must_not for rule in draft.rules)
-    word = _CONSTRAINT.search(draft.task)
+    words = dict.fromkeys(match[0].lower() for match in _CONSTRAINT.finditer(draft.task))
     constraints = [
         *([format_count(forbidden, "must-not rule")] if forbidden else []),
         *([f"edits only in {', '.join(draft.allow)}"] if draft.allow else []),
-        *([f"`{word[0]}` in the task"] if word else []),
-        *([f"a budget of {', '.join(draft.budgets)}"] if draft.budgets else []),
+        *(f"`{word}` in the task" for word in words),
+        *([f"a limit of {', '.join(draft.limits)}"] if draft.limits else []),
     ]
-    return min(2, len(constraints)), "; ".join(constraints) or "nothing limits how it is done"
+    return min(2, len(constraints)), "; ".join(constraints) or "nothing that you said limits how it is done"
 
 
 def _score_success(draft: Draft) -> tuple[int, str]:
@@ -156,9 +182,15 @@ def _score_success(draft: Draft) -> tuple[int, str]:
 
 
 def _score_done(draft: Draft) -> tuple[int, str]:
-    if any(rule.is_decisive for rule in draft.rules) and draft.max_iterations:
-        return 2, f"a rule blocks until it passes, in at most {draft.max_iterations} iterations"
-    if any(rule.is_blocking and not rule.must_not for rule in draft.rules):
-        gap = "no machine decides it" if draft.max_iterations else "nothing caps the iterations"
-        return 1, f"a rule blocks until it passes, and {gap}"
+    blocking = [rule for rule in draft.rules if rule.is_blocking and not rule.must_not]
+    if rules := draft.decisive_rules:
+        return 2, f"it is done when {_list_ids(rules)} {'passes' if len(rules) == 1 else 'pass'}"
+    if any(rule.is_decisive for rule in blocking):
+        return 1, "the template says when it is done, and the task does not"
+    if blocking:
+        return 1, f"{_list_ids(blocking)} blocks, and no machine decides it"
     return 0, "no rule says when it is done"
+
+
+def _list_ids(rules: Sequence[DraftRule]) -> str:
+    return list_names([shorten(rule.id, 60) for rule in rules], SHOWN_RULES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +22,10 @@ class Goal(str, Enum):
     IMPLEMENT_FEATURE = "implement-feature"
     DOCUMENTED = "documented"
     BUG_FIXED = "bug-fixed"
+
+
+# Tasks with these goals write tests.
+GOALS_WITH_NEW_TESTS = (Goal.COVERAGE, Goal.IMPLEMENT_FEATURE)
 
 
 class Layer(str, Enum):
@@ -79,3 +84,8 @@ class Candidate:
     is_guess: bool = False
     is_trivial: bool = False
     rank: int = 0
+
+    @property
+    def command_line(self) -> str:
+        """The command line that runs the command from the root of the project."""
+        return f"cd {shlex.quote(self.folder)} && {self.command}" if self.folder else self.command

@@ -9,6 +9,7 @@ from itertools import dropwhile, pairwise
 from pytest_loop.inference.shell_script import ASSIGNMENT, split_words
 from pytest_loop.inference.tool_purposes import (
     CHECK_FLAGS,
+    LANGUAGES,
     LIFECYCLE_PATTERNS,
     SUBCOMMANDS,
     TOOLS,
@@ -125,6 +126,11 @@ def classify_command(command: str) -> Purpose | None:
     purpose = SUBCOMMANDS.get((name, first)) or TOOLS.get(name)
     script = _find_script_name(words) or _find_script_file(command, name)
     return purpose or (classify_script(script) if script else None)
+
+
+def find_language(command: str) -> str:
+    """Return the language that a command is about, empty if its program does not tell."""
+    return LANGUAGES.get("".join(strip_wrappers(command)[:1]), "")
 
 
 def _find_script_file(command: str, name: str) -> str | None:

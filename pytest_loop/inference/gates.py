@@ -25,9 +25,10 @@ class GateDecision(str, Enum):
 
 
 class Gate(str, Enum):
-    """A point at which a person may be asked: before the run, after an iteration, before success."""
+    """A point at which a person may be asked: before the run, after a baseline or an iteration, before success."""
 
     DRAFT = "G1"
+    BASELINE = "baseline"
     ITERATION = "G2"
     SUCCESS = "G3"
 
@@ -35,6 +36,11 @@ class Gate(str, Enum):
 def render_iteration_question(iteration: int, max_iterations: int, open_rules: int) -> str:
     """Return the question after an iteration."""
     return f"iteration {iteration} of {max_iterations} is over, {format_count(open_rules, 'rule')} left: go on?"
+
+
+def render_baseline_question(metrics: str) -> str:
+    """Return the question after the baseline of an experiment."""
+    return f"baseline: {metrics}. Ready to begin?"
 
 
 def render_success_question(rules: int) -> str:
@@ -55,5 +61,5 @@ def decide_gate(
         return GateDecision.PASS
     if gate is Gate.DRAFT:
         return GateDecision.ASK if is_terminal else GateDecision.REFUSE
-    runs_alone = confirm is Confirm.SHAPE and shape is Shape.TOOL
+    runs_alone = confirm is Confirm.SHAPE and shape is Shape.TOOL and gate is not Gate.BASELINE
     return GateDecision.PASS if runs_alone or skips_gates or not is_terminal else GateDecision.ASK

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Candidate, Source
-from pytest_loop.inference.command_lines import (
-    COVERAGE_PLUGIN,
-    list_requirements,
-    normalize_command,
-    strip_wrappers,
-)
+from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_lines import COVERAGE_PLUGIN, list_requirements, normalize_command
+from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, avoid_plugin, build_coverage_criterion
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
-from pytest_loop.inference.proposal import Criterion, build_command_check, build_run_options
+from pytest_loop.inference.proposal import Criterion, build_command_check
 from pytest_loop.inference.shell_script import Step, needs_shell, split_steps
-from pytest_loop.inference.task_intent import Threshold
-from pytest_loop.inference.tool_purposes import Purpose
+from pytest_loop.inference.tool_purposes import LANGUAGES, Purpose, split_names
 
 TESTS_PASS = "a.tests.pass"  # noqa: S105 - not a password
-DEFAULT_COVERAGE = Threshold(">=", 80.0)
 _CRITERIA = {
     Purpose.TEST: (TESTS_PASS, "the tests pass"),
-    Purpose.COVERAGE: ("a.tests.coverage", "the tests cover enough"),
+    Purpose.COVERAGE: (COVERAGE_ID, "the tests cover enough"),
     Purpose.TYPES: ("a.types.clean", "the type checker has no complaint"),
     Purpose.LINT: ("a.lint.clean", "the linter has no complaint"),
     Purpose.BUILD: ("a.build.passes", "the build passes"),
@@ -48,44 +41,28 @@ _TEST_FILES = {
     "java": ("**/src/test/**/*",),
     "ruby": ("**/*_spec.rb", "**/*_test.rb"),
 }
-# The percentage of covered lines in the output of each tool.
-_NUMBER = r"(\d+(?:\.\d+)?)"
-_PYTHON_COVERAGE = rf"^TOTAL.*?{_NUMBER}%"
-_COVERAGE_OUTPUT = {
-    **dict.fromkeys(("pytest", "coverage"), _PYTHON_COVERAGE),
-    **dict.fromkeys(
-        ("nyc", "c8", "npm", "pnpm", "yarn", "bun"), rf"^All files\s*\|(?:\s*[\d.]+\s*\|){{3}}\s*{_NUMBER}"
-    ),
-    "go": rf"^total:\s+\(statements\)\s+{_NUMBER}%",
-    "cargo llvm-cov": rf"^TOTAL(?:\s+\S+){{8}}\s+{_NUMBER}%",
-    "cargo tarpaulin": rf"{_NUMBER}% coverage",
-}
 
 
 def build_criterion(
-    candidate: Candidate, project: Project, threshold: Threshold | None = None, agreeing: Sequence[Source] = ()
+    candidate: Candidate, project: Project, goal: CoverageGoal | None = None, agreeing: Sequence[Source] = ()
 ) -> Criterion:
     """Build the criterion of a command; `agreeing` are other sources of the same command."""
+    own_source = () if candidate.layer is Layer.TASK else (candidate.source,)
+    sources = tuple(dict.fromkeys((*own_source, *agreeing)))
+    if candidate.purpose is Purpose.COVERAGE and goal:
+        coverage = build_coverage_criterion(candidate, project, goal)
+        if coverage:
+            return replace(coverage, sources=sources)
     name, description = _CRITERIA[candidate.purpose]
-    command = render_command(candidate)
+    command = candidate.command_line
     check: dict[str, Any] | None = build_command_check(command, candidate.purpose)
     targets: tuple[str, ...] = ()
-    if candidate.purpose is Purpose.COVERAGE and threshold and (pattern := find_coverage_pattern(candidate, project)):
-        metric = {"command": command, "pattern": pattern, "op": threshold.op, "value": threshold.value}
-        check = {"metric": metric, **build_run_options(command, candidate.purpose)}
-        description = f"the tests cover {threshold.op} {threshold.value:g} % of the lines"
-    elif candidate.purpose is Purpose.TEST:
+    if candidate.purpose is Purpose.TEST:
         selection = parse_pytest_selection(candidate, find_whole_suite_targets(project))
         if selection is not None:
             targets, marker = selection
             check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
-    sources = tuple(dict.fromkeys((candidate.source, *agreeing)))
     return Criterion(name, f"{description} (`{command}`)", command, check, sources, targets)
-
-
-def render_command(candidate: Candidate) -> str:
-    """Return the command line that runs a command from the root of the project."""
-    return f"cd {shlex.quote(candidate.folder)} && {candidate.command}" if candidate.folder else candidate.command
 
 
 # -- tests that pytest collects
@@ -129,26 +106,6 @@ def build_tests_exist(family: str, sources: tuple[Source, ...]) -> Criterion | N
         return None
     check = {"any": checks} if len(checks) > 1 else checks[0]
     return Criterion("a.tests.exist", "tests for the new code exist", "", check, sources)
-
-
-# -- coverage
-
-
-def find_coverage_pattern(candidate: Candidate, project: Project) -> str | None:
-    """Return the pattern of the percentage in the output of a command; None if its format is unknown."""
-    words = strip_wrappers(candidate.command)
-    pattern = _COVERAGE_OUTPUT.get(" ".join(words[:2])) or _COVERAGE_OUTPUT.get(words[0])
-    return pattern or (_PYTHON_COVERAGE if project.find_python_tests() else None)
-
-
-def read_coverage_threshold(project: Project, folder: str) -> Threshold | None:
-    """Return the coverage that the project's settings demand."""
-    report = get_mapping(project.data.get(join_folder(folder, "pyproject.toml")), "tool", "coverage", "report")
-    jest = get_mapping(project.data.get(join_folder(folder, "package.json")), "jest", "coverageThreshold", "global")
-    for value in (report.get("fail_under"), jest.get("lines")):
-        if isinstance(value, (int, float)) and 0 < value <= 100:
-            return Threshold(">=", float(value))
-    return None
 
 
 # -- all criteria
@@ -199,7 +156,8 @@ def find_installed(name: str) -> str | None:
 def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Criterion:
     """Return the criterion with the first tool that its command needs and that is absent.
 
-    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly.
+    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly;
+    without pytest-cov, coverage measures by itself.
     """
     is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
     required = (
@@ -209,12 +167,27 @@ def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Cri
         if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
     )
     missing = next((name for name in required if find(name) is None), "")
+    if missing == COVERAGE_PLUGIN and find("coverage") and (other := avoid_plugin(criterion)):
+        return other
     runner = missing.removeprefix(_MODULE)
     can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)
     if runner in ("tox", "nox") and criterion.id == TESTS_PASS and can_run_tests:
         description = f"the tests pass (`pytest`, for {runner} is not here)"
         return replace(criterion, description=description, command="pytest", check=None)
     return replace(criterion, missing_tool=missing)
+
+
+# Tools that pip installs; others come with their language or system.
+_PIP_TOOLS = frozenset(program for program, language in LANGUAGES.items() if language == "python") | split_names(
+    "pytest-cov pre-commit codespell yamllint lint-imports"
+)
+_PACKAGES = {"lint-imports": "import-linter"}
+
+
+def describe_installation(tool: str) -> str:
+    """Describe how a missing tool is installed."""
+    name = tool.removeprefix(_MODULE)
+    return f"pip install {_PACKAGES.get(name, name)}" if name in _PIP_TOOLS else f"{name}, as its documentation says"
 
 
 def _is_in_project(name: str, step: Step, project: Project) -> bool:

@@ -17,6 +17,7 @@ from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.shape_file import (
     build_must_not_entry,
     build_shape_rules,
+    choose_free_name,
     make_slug,
     parse_quoted_command,
     parse_shape_file,
@@ -42,6 +43,19 @@ _FORBIDDING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|ant
 _NO_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
 _STRICT = re.compile(r"\b(?:must|never|always|required|shall|do not|don't|mandatory)\b", re.IGNORECASE)
 _RULE = re.compile(r"\*\*Rule\*\*[^\S\n]*:?", re.IGNORECASE)
+# Sentences about documents: "The artifact MUST include X", "Evaluation MUST check that Y".
+_DEMAND = re.compile(r"\b(?:must|shall|never|always|required to|has to|may not)\b", re.IGNORECASE)
+_ARTIFACT = re.compile(r"\b(?:artifacts?|documents?|outputs?|evaluat(?:ions?|ors?)|criteria)\b", re.IGNORECASE)
+_EVALUATION = re.compile(
+    r"^(?:the |every |each )?(?:evaluat(?:ions?|ors?)|criteria) (?:must|shall)(?: always)? "
+    r"(?:check|verify|test|include|ensure)(?: that| whether)? ",
+    re.IGNORECASE,
+)
+_ABOUT_ARTIFACT = re.compile(
+    r"^(?:the |every |each |all |final )*(?:artifacts?|documents?|outputs?) (?:must|shall|has to)(?: always)? (?!not)",
+    re.IGNORECASE,
+)
+_CHECKBOX = re.compile(r"\[[ xX]\]\s+")
 _ITERATIONS = re.compile(r"\bmax[_ ]iterations\b\W{1,6}(\d{1,3})\b", re.IGNORECASE)
 _SHARE = r"[01](?:\.\d+)?"
 _PHASE = rf"\b([AB])\b\W{{1,4}}({_SHARE})"
@@ -63,14 +77,21 @@ class Note:
 class ProjectContext:
     """Rules and notes of a project.
 
-    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
+    `document_rules` are statements of OVERRIDES about artifacts, which judge only documents. `max_iterations` and
+    `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
     """
 
     rules: tuple[ProposedRule, ...] = ()
+    document_rules: tuple[ProposedRule, ...] = ()
     notes: tuple[Note, ...] = ()
     max_iterations: int | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
     clarity: int | None = None
+
+    @property
+    def overriding_rules(self) -> tuple[ProposedRule, ...]:
+        """The rules of OVERRIDES, which hold for every document, also beside a template."""
+        return (*(rule for rule in self.rules if rule.sources[0].path == OVERRIDES), *self.document_rules)
 
 
 def extract_context(project: Project) -> ProjectContext:
@@ -81,6 +102,7 @@ def extract_context(project: Project) -> ProjectContext:
     iterations = _ITERATIONS.search(overrides)
     return ProjectContext(
         rules=tuple(_assign_ids(chain.from_iterable(islice(group, MAX_RULES) for group in groups))),
+        document_rules=tuple(_assign_ids(islice(_list_document_rules(overrides), MAX_RULES))),
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_parse_thresholds(overrides),
@@ -100,12 +122,9 @@ def _assign_ids(rules: Iterable[ProposedRule]) -> Iterable[ProposedRule]:
     """Return the rules with distinct ids: an override replaces a rule, any other duplicate gets a number."""
     by_id: dict[str, ProposedRule] = {}
     for rule in rules:
-        name = numbered = str(rule.entry["id"])
-        number = 2
-        while numbered in by_id and not _is_override(rule, by_id[numbered]):
-            numbered = f"{name}-{number}"
-            number += 1
-        by_id[numbered] = replace(rule, entry={**rule.entry, "id": numbered})
+        replaceable = {name for name, other in by_id.items() if _is_override(rule, other)}
+        name = choose_free_name(rule.id, by_id.keys() - replaceable)
+        by_id[name] = replace(rule, entry={**rule.entry, "id": name})
     return by_id.values()
 
 
@@ -135,6 +154,20 @@ def _list_overriding_rules(text: str) -> Iterator[ProposedRule]:
             statement = re.sub(r"\*\*(.+?)\*\*", r"\1", " ".join(lines).strip())
             title = block.headings[-1] if block.headings else statement
             yield _build_rule(statement, title, Source(OVERRIDES, block.line + block.text.count("\n", 0, start)))
+
+
+def _list_document_rules(text: str) -> Iterator[ProposedRule]:
+    """Yield the sentences that say what an artifact or its evaluation must or must not do."""
+    for block in parse_blocks(text):
+        if block.kind is BlockKind.CODE or _RULE.search(block.text):
+            continue
+        for sentence in re.split(r"(?<=[.!])\s+|\n(?=\s*[-*])", _CHECKBOX.sub("", block.text)):
+            statement = " ".join(re.sub(r"\*\*(.+?)\*\*", r"\1", sentence).split()).strip("- ")
+            if _DEMAND.search(statement) and _ARTIFACT.search(statement):
+                check = _EVALUATION.sub("", statement)
+                name = f"a.project.{make_slug(_ABOUT_ARTIFACT.sub('', check))}"
+                entry = {"id": name, "description": statement, "check": check}
+                yield ProposedRule(entry, (Source(OVERRIDES, block.line),))
 
 
 def _build_rule(statement: str, description: str, source: Source) -> ProposedRule:

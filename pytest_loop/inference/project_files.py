@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.data_files import UnreadableFile, parse_data
 from pytest_loop.inference.tool_purposes import split_names
 
-MAX_FILES = 20_000
-MAX_DEPTH = 8
+MAX_FILES = 100_000
 MAX_FILE_SIZE = 256 * 1024
 MAX_TEXTS = 500
 MAX_SCRIPTS = 200
 MAX_MANIFEST_DEPTH = 3
+MAX_NAMES = 3
 
 _SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
@@ -53,8 +56,8 @@ _TEST = re.compile(
 class Project:
     """The files of a project by their paths from its root.
 
-    `texts` holds the files that were read, `data` what they parse to, `problems` those that could not be parsed. In a
-    project that is not versioned, a change cannot be detected.
+    `texts` holds the files that were read, `data` what they parse to, `problems` those that could not be read. In a
+    project that is not versioned, a change cannot be detected. `unseen` are folders behind the limit on files.
     """
 
     files: frozenset[str] = frozenset()
@@ -62,19 +65,26 @@ class Project:
     data: Mapping[str, Mapping[Hashable, Any]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     is_versioned: bool = False
+    unseen: tuple[str, ...] = ()
 
     @classmethod
     def from_texts(
-        cls, texts: Mapping[str, str], others: Collection[str] = (), *, is_versioned: bool = False
+        cls,
+        texts: Mapping[str, str],
+        others: Collection[str] = (),
+        *,
+        problems: Iterable[str] = (),
+        is_versioned: bool = False,
+        unseen: tuple[str, ...] = (),
     ) -> Project:
         """Build a project from texts and from the names of other files."""
-        data, problems = {}, []
+        data, problems = {}, [*problems]
         for path, text in texts.items():
             try:
                 data[path] = parse_data(path, text)
             except UnreadableFile as error:
                 problems.append(str(error))
-        return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned)
+        return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned, unseen)
 
     def locate(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
         """Return the first line that matches a pattern behind a match of `after`; the default line if none does."""
@@ -92,13 +102,17 @@ class Project:
         """Return whether a folder holds a file with one of these names."""
         return any(join_folder(folder, name) in self.files for name in names)
 
+    @cached_property
+    def _tests(self) -> list[str]:
+        return sorted(path for path in self.files if _TEST.search(path))
+
     def find_tests(self, folder: str = "") -> list[str]:
         """Return the test files in a folder, in any language."""
-        return sorted(path for path in self.files if is_in_folder(path, folder) and _TEST.search(path))
+        return [path for path in self._tests if is_in_folder(path, folder)]
 
     def find_python_tests(self, folder: str = "") -> list[str]:
         """Return the files that pytest collects in a folder."""
-        return [path for path in self.find_tests(folder) if _PYTHON_TEST.fullmatch(PurePosixPath(path).name)]
+        return [path for path in self.find_tests(folder) if _PYTHON_TEST.fullmatch(path.rpartition("/")[2])]
 
 
 def get_folder(path: str) -> str:
@@ -117,17 +131,28 @@ def is_in_folder(path: str, folder: str) -> bool:
 
 
 def read_project(root: Path) -> Project:
-    """Read a project within fixed limits, without following links."""
-    texts: dict[str, str] = {}
-    others: list[str] = []
-    for path in _walk_files(root):
-        text = _read_text(root / path) if len(texts) < MAX_TEXTS and is_relevant(path) else None
-        if text is None:
-            others.append(path)
-        else:
-            texts[path] = text
-    is_versioned = any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
-    return Project.from_texts(texts, others, is_versioned=is_versioned)
+    """Read a project within fixed limits, without following links; a limit that was reached is a problem."""
+    paths, unseen = _list_files(root)
+    relevant = list(filter(is_relevant, paths))
+    texts = {path: text for path in relevant[:MAX_TEXTS] if (text := _read_text(root / path)) is not None}
+    return Project.from_texts(
+        texts,
+        [path for path in paths if path not in texts],
+        problems=_describe_limits(root, relevant, unseen),
+        is_versioned=any((folder / ".git").exists() for folder in (root, *root.absolute().parents)),
+        unseen=tuple(unseen),
+    )
+
+
+def _describe_limits(root: Path, relevant: Sequence[str], unseen: Sequence[str]) -> Iterator[str]:
+    """Yield what was left out because of a limit."""
+    if unseen:
+        folders = list_names([f"{name}/" for name in unseen], MAX_NAMES)
+        yield f"only {MAX_FILES:,} files were listed; left out: {folders}"
+    if left_out := relevant[MAX_TEXTS:]:
+        yield f"only {MAX_TEXTS} manifests and documents were read; left out: {list_names(left_out, MAX_NAMES)}"
+    if large := [path for path in relevant[:MAX_TEXTS] if _get_size(root / path) > MAX_FILE_SIZE]:
+        yield f"files above {MAX_FILE_SIZE // 1024} kB were not read: {list_names(large, MAX_NAMES)}"
 
 
 def read_files(root: Path, paths: Iterable[str]) -> Project:
@@ -140,9 +165,9 @@ def is_relevant(path: str) -> bool:
     """Return whether a file may say how the project is verified."""
     if _AT_ROOT.fullmatch(path):
         return True
-    parts = PurePosixPath(path).parts
-    is_sample = len(parts) > MAX_MANIFEST_DEPTH + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
-    return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(parts[-1]) is not None
+    *folders, name = path.split("/")
+    is_sample = len(folders) > MAX_MANIFEST_DEPTH or bool(_SAMPLE_FOLDERS.intersection(folders))
+    return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(name) is not None
 
 
 def is_loop_file(path: str) -> bool:
@@ -150,21 +175,31 @@ def is_loop_file(path: str) -> bool:
     return _LOOP_FOLDER.match(path) is not None
 
 
-def _walk_files(root: Path) -> Iterator[str]:
-    remaining = MAX_FILES
-    for absolute, subfolders, names in os.walk(root):
-        folder = "/".join(Path(absolute).relative_to(root).parts)
-        depth = folder.count("/") + 1 if folder else 0
-        subfolders[:] = sorted(
-            name for name in subfolders if depth < MAX_DEPTH and _is_entered(join_folder(folder, name))
-        )
-        for name in sorted(names)[:remaining]:
-            path = join_folder(folder, name)
-            if not is_loop_file(path) or is_relevant(path):
-                yield path
-        remaining -= len(names)
-        if remaining <= 0:
-            return
+def _list_files(root: Path) -> tuple[list[str], list[str]]:
+    """Return the files of a project, the shallowest first, and the folders that were left out.
+
+    Manifests and the roots of suites are near the root, so they come before the limit, however large a project is.
+    """
+    paths: list[str] = []
+    folders = deque([""])
+    while folders and len(paths) < MAX_FILES:
+        folder = folders.popleft()
+        for entry in _list_entries(root / folder):
+            path = join_folder(folder, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                if _is_entered(path):
+                    folders.append(path)
+            elif not is_loop_file(path) or is_relevant(path):
+                paths.append(path)
+    return paths, list(folders)
+
+
+def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
 
 
 def _is_entered(folder: str) -> bool:
@@ -177,8 +212,16 @@ def _is_entered(folder: str) -> bool:
 def _read_text(path: Path) -> str | None:
     """Read a regular file that is not too large; bytes that are not UTF-8 are replaced."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_SIZE:
+        if path.is_symlink() or not path.is_file() or _get_size(path) > MAX_FILE_SIZE:
             return None
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return None
+
+
+def _get_size(path: Path) -> int:
+    """Return the size of a file, 0 if it is a link or cannot be read."""
+    try:
+        return 0 if path.is_symlink() else path.stat().st_size
+    except OSError:
+        return 0

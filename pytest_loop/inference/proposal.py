@@ -26,6 +26,8 @@ class Criterion:
 
     `check` has the form of a rule file; None stands for the project's tests, which pytest collects without a rule.
     `targets` limits them, empty means all. `missing_tool` is a program that the command needs and that is absent.
+    A criterion that `needs_baseline` asks for a greater number than before the run, which is not measured yet.
+    A guard must keep passing, and is not the goal.
     """
 
     id: str
@@ -35,6 +37,8 @@ class Criterion:
     sources: tuple[Source, ...] = ()
     targets: tuple[str, ...] = ()
     missing_tool: str = ""
+    needs_baseline: bool = False
+    is_guard: bool = False
 
     @property
     def is_project_tests(self) -> bool:
@@ -54,7 +58,7 @@ class Proposal:
     """Criteria for a task that came without any.
 
     `unmeasured` are conditions of the task that nothing in the project measures. `rewordings` are tasks that would be
-    certain.
+    certain. `doubt` says why a low confidence is low; with `can_be_confirmed` a person's yes settles it.
     """
 
     goal: Goal
@@ -64,6 +68,8 @@ class Proposal:
     alternatives: tuple[Alternative, ...] = ()
     warnings: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    doubt: str = ""
+    can_be_confirmed: bool = True
     rewordings: tuple[str, ...] = ()
     max_iterations: int = 10
 
@@ -79,6 +85,12 @@ class Proposal:
         if len(commands) == 1:
             return commands[0]
         return " && ".join(f"({command})" if _CHAIN.search(command) else command for command in commands)
+
+    @property
+    def missing_tool(self) -> str:
+        """A program or plugin that a criterion needs and that no agent would write; empty if all are installed."""
+        tools = (criterion.missing_tool for criterion in self.criteria)
+        return next((tool for tool in tools if tool and "/" not in tool and " " not in tool), "")
 
     @property
     def needs_human_confirmation(self) -> bool:
@@ -102,17 +114,33 @@ def build_run_options(command: str, purpose: Purpose | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ProposedRule:
-    """An entry for a rule file, and its sources."""
+    """An entry for a rule file, and its sources, or else the reason for it."""
 
     entry: Mapping[str, Any]
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = ()
+    reason: str = "the task"
+
+    @property
+    def id(self) -> str:
+        return str(self.entry["id"])
+
+    @property
+    def origin(self) -> str:
+        """Where the rule comes from, in a few words."""
+        return ", ".join(map(str, self.sources)) or self.reason
 
 
 def build_rules(proposal: Proposal) -> tuple[ProposedRule, ...]:
     """Return the criteria as rules; the project's tests need none."""
     return tuple(
         ProposedRule(
-            {"id": criterion.id, "description": criterion.description, "check": criterion.check}, criterion.sources
+            {
+                "id": criterion.id,
+                "description": criterion.description,
+                **({"guard": True} if criterion.is_guard else {}),
+                "check": criterion.check,
+            },
+            criterion.sources,
         )
         for criterion in proposal.criteria
         if not criterion.is_project_tests
@@ -121,9 +149,14 @@ def build_rules(proposal: Proposal) -> tuple[ProposedRule, ...]:
 
 def render_rule_file(rules: Sequence[ProposedRule], criteria: str = "inferred") -> str:
     """Render a rule file with the sources of each rule in a comment; empty without rules."""
-    text = f"criteria: {criteria}\nrules:\n" if rules else ""
+    return f"criteria: {criteria}\nrules:\n{render_rules(rules)}" if rules else ""
+
+
+def render_rules(rules: Sequence[ProposedRule]) -> str:
+    """Render the entries of a rule file, each below a comment with its origin."""
+    text = ""
     for rule in rules:
-        text += f"  # {', '.join(map(str, rule.sources)) or 'the task'}\n"
+        text += f"  # {' '.join(rule.origin.split())}\n"
         text += "".join(f"  {line}\n" for line in _dump_yaml([dict(rule.entry)]).splitlines())
     return text
 
@@ -151,12 +184,6 @@ def render_proposal(proposal: Proposal) -> str:
         "rewordings": list(proposal.rewordings),
     }
     return _dump_yaml({"proposed_completion": required | {key: value for key, value in optional.items() if value}})
-
-
-def explain_uncertainty(proposal: Proposal) -> str:
-    """Explain why a proposal is not adopted, with rewordings of the task that would be."""
-    head = "it is not certain what tells that this is done; say it in the task:"
-    return f"{head}\n{render_proposal(proposal)}".rstrip("\n")
 
 
 def _dump_yaml(data: Any) -> str:

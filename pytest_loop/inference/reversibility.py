@@ -58,9 +58,14 @@ _PRE_CHECK = (
 )
 
 
-def assess_reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
-    """Assess a task by its words, by the paths or globs it may change, and by the paths that it names."""
+def assess_reversibility(task: str, paths: Iterable[str] = (), *, is_separate: bool = False) -> Reversibility:
+    """Assess a task by its words, by the paths or globs it may change, and by the paths that it names.
+
+    A document that `is_separate` is kept in the folder of its run: nothing uses it until it is copied.
+    """
     allowed = list(paths)
+    if is_separate:
+        return Reversibility(UndoEffort.QUICK, "a new document, apart from the project")
     mentioned = [match[0] for match in PATH.finditer(task)]
     hard_path = next(filter(_HARD_PATH.search, (*allowed, *mentioned)), "")
     if hard := hard_path or _find_words(_HARD, task):

@@ -7,15 +7,16 @@ or drops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_blocks import find_table_rows
 from pytest_loop.inference.proposal import ProposedRule, build_command_check
+from pytest_loop.inference.quoted_commands import is_command
 from pytest_loop.inference.shell_script import MAX_LINE_LENGTH
-from pytest_loop.inference.task_phrases import is_command
 from pytest_loop.inference.tool_purposes import split_names
 
 PATH = ".loop/shape/SHAPE.md"
@@ -176,7 +177,7 @@ def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
 
 def _build_check(criterion: str, kind: str, method: str) -> Any:
     """Return a command if the method is one, a manual check for observations, else a sentence to be judged."""
-    if check := parse_quoted_command(method):
+    if check := parse_quoted_command(re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)):
         return check
     method = re.sub(r"\s+", " ", method)
     has_method = bool(method) and kind not in method
@@ -197,3 +198,9 @@ def make_slug(text: str) -> str:
     """Return a few words of a text as the last part of a rule id."""
     words = re.findall(r"[a-z0-9]+", text.lower())[:6]
     return "-".join(words)[:40].strip("-") or "rule"
+
+
+def choose_free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name, with a number if it is taken."""
+    names = chain((name,), (f"{name}-{number}" for number in count(2)))
+    return next(candidate for candidate in names if candidate not in taken)

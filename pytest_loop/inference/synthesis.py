@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.inference.candidate_selection import TRIVIAL_REASON, Choice, choose_candidates
-from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
+from pytest_loop.inference.candidate_selection import TRIVIAL_REASON, Choice, choose_candidates, choose_named
+from pytest_loop.inference.command_candidate import (
+    GOALS_WITH_NEW_TESTS,
+    Candidate,
+    Confidence,
+    Goal,
+    Layer,
+    Source,
+    find_weakest,
+)
 from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.coverage_criteria import CoverageGoal, find_part, read_coverage_threshold
+from pytest_loop.inference.doubts import Doubt, Doubts
 from pytest_loop.inference.inferred_criteria import (
-    DEFAULT_COVERAGE,
     Find,
     assign_distinct_ids,
     build_change_criterion,
     build_criterion,
-    build_tests_exist,
     find_installed,
     find_whole_suite_targets,
     mark_missing_tool,
-    read_coverage_threshold,
 )
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Alternative, Criterion, Proposal
 from pytest_loop.inference.sources import find_candidates
 from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
-from pytest_loop.inference.task_intent import PURPOSES, Intent, Threshold, classify_task, is_measured
+from pytest_loop.inference.task_intent import PURPOSES, Intent, classify_task
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.task_refusal import Refusal, TaskAdvisor, find_gaps
+from pytest_loop.inference.task_refusal import Refusal, TaskAdvisor, find_gaps, refuse_command
 from pytest_loop.inference.tool_purposes import Purpose
 
+_NO_TEST_COMMAND = "nothing in the project says how its tests are run"
 _GATE_PURPOSES = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
-_DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)\b", re.IGNORECASE)
 
 
 def infer_criteria(task: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
@@ -58,11 +64,17 @@ class _Inference:
     def candidates(self) -> list[Candidate]:
         return find_candidates(self.project)
 
+    @cached_property
+    def doubts(self) -> Doubts:
+        return Doubts(self.task, self.intent, self.project)
+
     @property
     def advisor(self) -> TaskAdvisor:
         return TaskAdvisor(self.task, self.intent, self.project, self.candidates)
 
     def infer(self) -> Proposal | Refusal:
+        if self.task.loop_command:
+            return refuse_command(self.task, self.task.loop_command)
         if self.task.commands:
             return self._propose_commands()
         if use_cases := find_use_cases(self.project, self.task.text):
@@ -74,15 +86,18 @@ class _Inference:
     def _propose_commands(self) -> Proposal:
         """Propose the commands that the task spells out."""
         purposes = [_classify_task_command(command, self.intent) for command in self.task.commands]
+        goal_share = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
         criteria = [
-            build_criterion(Candidate(*pair, Layer.TASK, Source("the task")), self.project, self.intent.threshold)
+            build_criterion(Candidate(*pair, Layer.TASK, Source("the task")), self.project, goal_share)
             for pair in zip(self.task.commands, purposes, strict=True)
         ]
-        goal = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
+        by_command = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
+        by_condition = by_command if self.intent.is_ambiguous else self.intent.goal
+        by_task = classify_task(self.task.task).goal
         commands = " and ".join(f"`{command}`" for command in self.task.commands)
         return self._build_proposal(
-            goal if self.intent.is_ambiguous else self.intent.goal,
-            [replace(criterion, sources=()) for criterion in criteria],
+            by_task if by_task in GOALS_WITH_NEW_TESTS else by_condition,
+            criteria,
             Confidence.HIGH,
             rationale=(f"the task names {commands}: nothing had to be inferred",),
         )
@@ -105,9 +120,10 @@ class _Inference:
             rationale=(
                 *(f"{case.source} has the acceptance criteria of {case.id}" for case in use_cases),
                 *self._list_reasons(choices),
-                *(() if choices else ("nothing in the project says how its tests are run",)),
+                *(() if choices else (_NO_TEST_COMMAND,)),
             ),
             warnings=self.project.problems,
+            doubts=[] if is_solid else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
         )
 
     def _limit_to_use_cases(self, criterion: Criterion, use_cases: Sequence[UseCase]) -> Criterion:
@@ -133,15 +149,16 @@ class _Inference:
         if not criteria:
             reasons = (*reasons, "nothing in the project verifies this: only a change can be seen")
             criteria = [build_change_criterion()]
-        doubts = list(self._list_doubts(choices))
+        doubts = list(self.doubts.list_doubts(choices))
         return self._build_proposal(
             self.intent.goal,
             [*criteria, *self._list_additions(choices)],
-            find_weakest((*(choice.confidence for choice in choices), *(limit for limit, _ in doubts))),
+            find_weakest(doubt.limit for doubt in doubts),
             choices,
             rationale=(*reasons, *self._list_reasons(choices)),
-            warnings=(*self.project.problems, *(warning for _, warning in doubts if warning)),
-            unmeasured=(self.task.completion,) if self._has_unmeasured_completion else (),
+            warnings=(*self.project.problems, *(doubt.reason for doubt in doubts if doubt.is_warning)),
+            unmeasured=(self.task.completion,) if self.doubts.has_unmeasured_completion else (),
+            doubts=[doubt for doubt in doubts if doubt.limit is Confidence.LOW],
         )
 
     def _build_proposal(
@@ -154,6 +171,7 @@ class _Inference:
         rationale: tuple[str, ...],
         warnings: tuple[str, ...] = (),
         unmeasured: tuple[str, ...] = (),
+        doubts: Sequence[Doubt] = (),
     ) -> Proposal:
         rejected = (
             Alternative(f"`{candidate.command}` ({candidate.source})", reason)
@@ -168,13 +186,15 @@ class _Inference:
             alternatives=tuple(dict.fromkeys(rejected)),
             warnings=warnings,
             unmeasured=unmeasured,
+            doubt=next((doubt.reason for doubt in sorted(doubts, key=lambda doubt: doubt.can_be_settled)), ""),
+            can_be_confirmed=all(doubt.can_be_settled for doubt in doubts),
             rewordings=self.advisor.suggest_rewordings() if confidence is Confidence.LOW else (),
             max_iterations=self.task.iteration_limit or self.intent.iteration_cap,
         )
 
     def _find_purposes(self) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
         """Return the purposes to verify, with reasons; regression gates and demands for CI add those of CI."""
-        text = " ".join(self.task.text.split())
+        text = " ".join(self.task.request.split())
         words = self.intent.matched_words
         quoted = words if words.lower() in text.lower() else shorten(text, 60)
         reasons = [
@@ -192,62 +212,42 @@ class _Inference:
 
     def _choose(self, purposes: Sequence[Purpose]) -> list[Choice]:
         targets = find_whole_suite_targets(self.project)
-        choices = (choose_candidates(purpose, self.candidates, self.task.text, targets) for purpose in purposes)
+        choices: list[Choice | None] = []
+        for purpose in purposes:
+            tools = [tool for tool in self.intent.tools if tool.purpose is purpose]
+            choices += (choose_named(tool, self.candidates, self.task.text, targets) for tool in tools)
+            if not tools:
+                choices.append(choose_candidates(purpose, self.candidates, self.task.text, targets))
         return [choice for choice in choices if choice]
 
     def _build_criteria(self, choices: Sequence[Choice]) -> list[Criterion]:
         return [
-            build_criterion(candidate, self.project, self._find_threshold(choice), choice.agreeing_sources)
+            build_criterion(candidate, self.project, self._find_coverage_goal(choice), choice.agreeing_sources)
             for choice in choices
             for candidate in choice.chosen
         ]
 
-    def _find_threshold(self, choice: Choice) -> Threshold:
-        """Return the coverage that the task demands, or else the project's, or else the default."""
-        configured = read_coverage_threshold(self.project, choice.chosen[0].folder)
-        return self.intent.threshold or configured or DEFAULT_COVERAGE
-
-    def _list_doubts(self, choices: Sequence[Choice]) -> Iterator[tuple[Confidence, str]]:
-        """Yield upper limits of the confidence, each with a warning or an empty text."""
-        if self.intent.is_ambiguous:
-            yield Confidence.MEDIUM, ""
-        if self._has_unmeasured_completion:
-            yield Confidence.LOW, ""
-        covered = [choice.chosen[0].purpose for choice in choices]
-        missing = [purpose.value for purpose in self.intent.purposes if purpose not in covered]
-        if missing and choices and self.intent.goal is not Goal.REGRESSION_GATE:
-            yield Confidence.LOW, f"nothing in the project verifies this: {', '.join(missing)}"
-        for purpose, choice in zip(covered, choices, strict=True):
-            if purpose is Purpose.COVERAGE and self._find_threshold(choice) is DEFAULT_COVERAGE:
-                yield Confidence.LOW, f"no share is named: {DEFAULT_COVERAGE.value:g} % is a guess"
-            if purpose is Purpose.DOCS and _DOCUMENT.search(self.task.task):
-                yield Confidence.LOW, f"`{choice.chosen[0].command}` says nothing about documents"
-            if purpose is Purpose.TEST and self._build_missing_tests(choice):
-                limit = Confidence.MEDIUM if self.intent.goal is Goal.IMPLEMENT_FEATURE else Confidence.LOW
-                yield limit, "there are no tests yet: whoever does this has to write them"
+    def _find_coverage_goal(self, choice: Choice) -> CoverageGoal:
+        """Return the coverage that the task demands, or else the project's, or else more than there is."""
+        part = find_part(self.task.request, self.project)
+        configured = None if part else read_coverage_threshold(self.project, choice.chosen[0].folder)
+        return CoverageGoal(self.intent.threshold or configured, part)
 
     def _list_additions(self, choices: Sequence[Choice]) -> Iterator[Criterion]:
         """Yield criteria without a command: tests for new code exist, and the completion in the task's words."""
         if self.intent.goal is Goal.IMPLEMENT_FEATURE:
-            yield from filter(None, map(self._build_missing_tests, choices))
-        if self._has_unmeasured_completion:
+            yield from filter(None, map(self.doubts.build_missing_tests, choices))
+        if self.doubts.has_unmeasured_completion:
             yield Criterion("a.task.completion", self.task.completion, check=self.task.completion)
-
-    def _build_missing_tests(self, choice: Choice) -> Criterion | None:
-        """Build the criterion that tests exist, for a project without tests."""
-        candidate = choice.chosen[0]
-        return build_tests_exist(candidate.family, (candidate.source,)) if not self.project.find_tests() else None
-
-    @property
-    def _has_unmeasured_completion(self) -> bool:
-        return bool(self.task.completion) and not is_measured(self.task.completion)
 
     def _list_reasons(self, choices: Sequence[Choice]) -> Iterator[str]:
         tests = self.project.find_tests()
         for choice in choices:
             for candidate in choice.chosen:
                 place = f"{candidate.source} ({candidate.layer.value})"
-                if candidate.is_guess:
+                if candidate.layer is Layer.TASK:
+                    place = "the task names the tool"
+                elif candidate.is_guess:
                     place = f"a guess from {candidate.source.path}"
                 elif candidate.source.path in tests:
                     place = f"there are tests ({candidate.source.path})"

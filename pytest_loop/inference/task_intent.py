@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from pytest_loop.inference.command_candidate import Goal
+from pytest_loop.inference.named_tools import NamedTool, find_named_tools
 from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, Purpose, split_names
 
 DEFAULT_CAP = 10
@@ -26,13 +26,19 @@ PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.BUG_FIXED: (Purpose.TEST,),
 }
 EVERYTHING = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
+_TOOL_GOALS = {
+    Purpose.TEST: Goal.TEST_PASS,
+    Purpose.TYPES: Goal.TYPE_CLEAN,
+    Purpose.LINT: Goal.LINT_CLEAN,
+    Purpose.DOCS: Goal.DOCUMENTED,
+}
 
 
 def _compile(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_GAP = r"[^.;\n]{0,40}"
+_GAP = r"(?:[^.;\n]|\.(?=\w)){0,40}"  # within a sentence; a dot in the name of a file does not end it
 _GOOD = r"(?:pass(?:es|ing)?|succeeds?|green|clean|works?)"
 _BAD = r"(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky|errors?)"
 
@@ -45,7 +51,7 @@ _MEASURED: dict[Goal, re.Pattern[str]] = {
     Goal.TYPE_CLEAN: _compile(
         r"\btype(?:script)?[ -](?:errors?|check\w*|hints?|annotations?|safety|issues?)\b",
         r"\b(?:mypy|pyright|tsc|typecheck\w*)\b",
-        r"\bfix (?:the |all )*(?:types|typing)\b",
+        r"\bfix (?:the |all )*(?:types|typing|typescript)\b",
         rf"\b(?:types|typing)\b{_GAP}\b{_GOOD}\b",
         rf"\b(?:migrat|convert|port)\w*\b{_GAP}\bto typescript\b",
     ),
@@ -93,6 +99,11 @@ _BY_VERB: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
     (Goal.BUG_FIXED, _FIXING, PURPOSES[Goal.BUG_FIXED]),
     (Goal.IMPLEMENT_FEATURE, _BUILDING, PURPOSES[Goal.IMPLEMENT_FEATURE]),
 )
+# A condition about every check of the project.
+_NO_ERRORS = re.compile(
+    r"\W*(?:there are )?(?:no|zero|0|without(?: any)?)(?: more)? errors?(?: (?:left|remain\w*|anywhere|at all))?\W*",
+    re.IGNORECASE,
+)
 # In a task that begins with one of these verbs, later words about tests are conditions.
 _LEADING = re.compile(rf"\W*(?:{_REFACTORING.pattern}|{_MIGRATING.pattern}|\bimplement\w*\b)", re.IGNORECASE)
 _LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|everywhere|every (?:file|module))\b")
@@ -111,7 +122,7 @@ class Intent:
     """The goal of a task.
 
     `matched_words` are the words that name its class; an ambiguous task names none and gets a regression gate.
-    `objects` are the concrete things that it names.
+    `objects` are the concrete things that it names, `tools` those that it names as judges.
     """
 
     goal: Goal
@@ -119,6 +130,7 @@ class Intent:
     matched_words: str = ""
     is_ambiguous: bool = False
     objects: tuple[str, ...] = ()
+    tools: tuple[NamedTool, ...] = ()
     threshold: Threshold | None = None
     iteration_cap: int = DEFAULT_CAP
 
@@ -133,13 +145,16 @@ def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) ->
         words,
         is_ambiguous=not words,
         objects=find_concrete_objects(f"{task} {completion}", files),
-        threshold=parse_coverage_threshold(f"{completion} {task}"),
+        tools=find_named_tools(completion) or find_named_tools(task),
+        threshold=parse_coverage_threshold(completion) or parse_coverage_threshold(task),
         iteration_cap=LARGE_CAP if is_large else DEFAULT_CAP,
     )
 
 
 def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
     """Return the class, its purposes, and the words that name it; no words if the task is ambiguous."""
+    if _NO_ERRORS.fullmatch(completion):
+        return Goal.REGRESSION_GATE, (*EVERYTHING, Purpose.TYPES), completion
     measured = _find_measured(completion) or _find_measured(task)
     needed = tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
     begins_with_verb = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
@@ -157,27 +172,41 @@ def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], 
 
 def is_measured(text: str) -> bool:
     """Return whether a text names something that a command can decide."""
-    return bool(_find_measured(text))
+    return bool(_find_measured(text) or _NO_ERRORS.fullmatch(text))
 
 
 def _find_measured(text: str) -> dict[Goal, str]:
     """Return the classes that a text names with their words, in the order of the text."""
-    matches = [(match, goal) for goal, pattern in _MEASURED.items() if (match := pattern.search(text))]
-    return {goal: " ".join(match[0].split()) for match, goal in sorted(matches, key=lambda pair: pair[0].start())}
+    matches = [
+        (match.start(), goal, match[0]) for goal, pattern in _MEASURED.items() if (match := pattern.search(text))
+    ]
+    matches += [(tool.start, _TOOL_GOALS[tool.purpose], tool.words) for tool in find_named_tools(text)]
+    goals: dict[Goal, str] = {}
+    for _, goal, words in sorted(matches):
+        goals.setdefault(goal, " ".join(words.split()))
+    return goals
 
 
 _STRICT = (">", "above", "over", "more than")
+_OPERATOR = r"(?P<op>>=|>|\u2265|at least|above|over|more than)"
 _PERCENT = _compile(
-    r"coverage\D{0,30}?(?P<op>>=|>|\u2265|at least|above|over|more than)?"
-    r"\s*(?P<value>\d{1,3}(?:\.\d+)?)\s*(?:%|percent)",
+    rf"coverage\D{{0,30}}?{_OPERATOR}?\s*(?P<value>\d{{1,3}}(?:\.\d+)?)\s*(?:%|percent)",
     r"(?P<share>\d{1,3}(?:\.\d+)?)\s*(?:%|percent) (?:\w+ ){0,2}coverage",
+)
+# A number without a unit ends its clause; one below 1 is a share.
+_BARE_NUMBER = _compile(
+    rf"coverage\b[^.;,\d\n]{{0,30}}?(?:{_OPERATOR}|\bto|\bis|\breaches|\bat|=|:|(?<=coverage))\s*(?P<value>\d{{1,3}}(?:\.\d+)?)"
+    r"(?=\s*(?:$|[,;:!)\n]|\.(?:\s|$)|(?:and|then|in|with|within|or)\b))",
 )
 
 
 def parse_coverage_threshold(text: str) -> Threshold | None:
     """Return the line coverage that a text demands, in percent."""
-    match = _PERCENT.search(text)
-    value = float(match["value"] or match["share"]) if match else 0.0
+    if match := _PERCENT.search(text):
+        value = float(match["value"] or match["share"])
+    elif match := _BARE_NUMBER.search(text):
+        value = float(match["value"])
+        value = round(value * 100, 6) if value < 1 else value
     if not match or not 0 < value <= 100:
         return None
     return Threshold(">" if (match["op"] or "").lower() in _STRICT else ">=", value)
@@ -227,8 +256,10 @@ def find_concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ..
     return tuple(name for index, name in enumerate(objects) if not any(name in other for other in objects[:index]))
 
 
-def _split_path(path: str) -> tuple[str, ...]:
-    return (PurePosixPath(path).stem, *PurePosixPath(path).parts[:-1])
+def _split_path(path: str) -> list[str]:
+    """Return the folders of a path, and its name without the suffix."""
+    *folders, name = path.split("/")
+    return [*folders, name.rpartition(".")[0] or name]
 
 
 def find_content_words(text: str) -> list[str]:

@@ -1,16 +1,17 @@
-"""Parse a task in plain words: what to do, when it is done, how often to try, and where to run."""
+"""Parse a task in plain words: what to do, when it is done, its limits, its name, and where to run."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from pytest_loop.inference.command_lines import classify_command
-from pytest_loop.inference.tool_purposes import TOOLS, split_names
+from pytest_loop.inference.loop_commands import LoopCommand, find_loop_command
+from pytest_loop.inference.quoted_commands import find_commands, parse_commands
+from pytest_loop.inference.task_clauses import CLAUSE, addresses_loop, begins_clause, cut, is_part_of_task
+from pytest_loop.inference.task_limits import extract_iteration_limit, extract_time_limit
 
 DEFAULT_COMPLETION = "tests pass"
-MAX_ITERATIONS = 200
 
 
 class Route(str, Enum):
@@ -24,65 +25,75 @@ class Route(str, Enum):
 class ParsedTask:
     """A task and the conditions in its words; none of it is confirmed yet.
 
-    `text` is the original text. `completion` is the condition for being done, empty if it has to be inferred.
-    `commands` are those that the text spells out. `needs_context` means that the words refer to something said before.
+    `text` is the original text, `request` the part of it that does not address the loop. `completion` is the condition
+    for being done, empty if it has to be inferred. `commands` are those that the text spells out. `needs_context` means
+    that the words refer to something said before. `loop_command` is set for a text that is no task.
     """
 
     text: str
+    request: str
     task: str
     completion: str = ""
     commands: tuple[str, ...] = ()
     iteration_limit: int | None = None
+    time_limit: int | None = None
+    alias: str = ""
     route: Route = Route.SESSION
     needs_context: bool = False
     skips_gates: bool = False
+    loop_command: LoopCommand | None = None
 
 
 def parse_task(text: str) -> ParsedTask:
     """Parse a text; without any of the known phrases it is the task as it stands."""
     words = text.strip()
-    rest, limit = _extract_limit(words)
-    rest, flagged = _extract_completion_flag(rest)
-    task, completion = _split_phrase(rest)
+    rest, alias = _extract_alias(words)
+    rest, limit = extract_iteration_limit(rest)
+    rest, seconds = extract_time_limit(rest)
+    rest, is_background = _extract_background(rest)
+    rest, flagged = _extract_completion_flag(_strip_prefix(rest))
+    request = _unquote(_tidy(rest))
+    task, completion = _split_phrase(request)
     task, completion = _tidy(task), flagged or completion
     return ParsedTask(
         text=text,
+        request=request or completion or words,
         task=task or (_derive_task(completion) if completion else ""),
         completion=completion,
-        commands=tuple(dict.fromkeys((*find_commands(words), *_parse_commands(flagged)))),
+        commands=tuple(dict.fromkeys((*find_commands(words), *parse_commands(completion)))),
         iteration_limit=limit,
-        route=Route.BACKGROUND if any(pattern.search(words) for pattern in _BACKGROUND) else Route.SESSION,
+        time_limit=seconds,
+        alias=alias,
+        route=Route.BACKGROUND if is_background else Route.SESSION,
         needs_context=not task and not completion,
         skips_gates=_skips_gates(words),
+        loop_command=find_loop_command(words),
     )
 
 
-# -- iteration limit
-
-_NUMBERS = "one two three four five six seven eight nine ten eleven twelve"
-_COUNTS = {word: number for number, word in enumerate(_NUMBERS.split(), 1)}
-_COUNT = rf"(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)})"
-# Phrases count only at the beginning of a clause: "a worker that must stop after 3 cycles" limits no run.
-_CLAUSE = r"(?:^|(?<=[\s,;.:(])(?:and|then|but|please)\s+|(?<=[,;.:(\n])\s*|[-\u2013\u2014]\s+)"
-_CYCLES = r"(?:cycles?|iterations?|rounds?|loops?)"
-_LIMITS = (
-    re.compile(rf"{_CLAUSE}stop after {_COUNT} {_CYCLES}\b[.)]?", re.IGNORECASE),
-    re.compile(
-        rf"{_CLAUSE}(?:at most|up to|max(?:imum|\.)?(?: of)?|no more than) {_COUNT} {_CYCLES}\b[.)]?", re.IGNORECASE
-    ),
-    re.compile(rf"(?<!\S)--(?:max-)?iterations[ =]{_COUNT}(?!\S)", re.IGNORECASE),
-)
+def add_task(parsed: ParsedTask, text: str) -> ParsedTask:
+    """Return a text that needed context with the task that was said afterwards."""
+    added = parse_task(text)
+    is_background = Route.BACKGROUND in (parsed.route, added.route)
+    return replace(
+        added,
+        iteration_limit=added.iteration_limit or parsed.iteration_limit,
+        time_limit=added.time_limit or parsed.time_limit,
+        alias=added.alias or parsed.alias,
+        route=Route.BACKGROUND if is_background else Route.SESSION,
+        skips_gates=added.skips_gates or parsed.skips_gates,
+    )
 
 
-def _extract_limit(text: str) -> tuple[str, int | None]:
-    """Return the text without its iteration limit, and the limit; zero is no limit."""
-    for pattern in _LIMITS:
-        if match := pattern.search(text):
-            count = match["count"].lower()
-            if limit := _COUNTS.get(count) or int(count):
-                rest = f"{text[: match.start()].rstrip(' ,;(')} {text[match.end() :].lstrip(' ,;')}".strip()
-                return rest, min(limit, MAX_ITERATIONS)
-    return text, None
+# -- name
+
+_ALIAS = re.compile(r"(?<!\S)--(?:loop-)?(?:id|alias)[ =](?P<alias>[\w-]{1,80})(?!\S)", re.IGNORECASE)
+
+
+def _extract_alias(text: str) -> tuple[str, str]:
+    """Return the text without the name of the run, and the name."""
+    match = _ALIAS.search(text)
+    return (cut(text, *match.span()), match["alias"]) if match else (text, "")
 
 
 # -- completion
@@ -124,37 +135,48 @@ def _derive_task(completion: str) -> str:
 
 # -- phrases that start a loop
 
+_A_LOOP = r"an? (?:\w+[ -]){0,3}loop(?: in the background)?"
 _PREFIXES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"/goal\s+",
+        r"/(?:ralph|al|agent-loop)\s+",
         r"(?:ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*",
-        r"(?:please\s+)?(?:also\s+)?(?:run|start|launch) an? (?:\w+[ -]){0,3}loop (?:to|for|that|which)\s+",
+        rf"(?:please\s+)?(?:also\s+)?(?:run|start|launch) {_A_LOOP}(?:\s+(?:to|for|that|which)\s+|:\s*)",
     )
 )
 _RALPH_THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
 _UNTIL = re.compile(
-    rf"{_CLAUSE}(?:keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
+    rf"{CLAUSE}(?:keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
 )
+_UNTIL_COMMAND = re.compile(r"\s+until\s+(?=`)", re.IGNORECASE)
 _GREEN = re.compile(
-    rf"{_CLAUSE}fix(?P<object>[^.;\n]{{0,80}}?)\s+until\s+"
+    rf"{CLAUSE}fix(?P<object>[^.;\n]{{0,80}}?)\s+until\s+"
     r"(?:(?:it|all|everything|they|ci)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
     re.IGNORECASE,
 )
 _PASSES = re.compile(
-    rf"{_CLAUSE}run(?P<object>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\s+)?pass(?:es)?\b[.!]?",
+    rf"{CLAUSE}run(?P<object>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\s+)?pass(?:es)?\b[.!]?",
     re.IGNORECASE,
 )
 
 
+def _strip_prefix(text: str) -> str:
+    """Return the text without the words that only start a loop."""
+    prefix = next(filter(None, (pattern.match(text) for pattern in _PREFIXES)), None)
+    return text[prefix.end() :] if prefix else text
+
+
+def _unquote(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text.count(text[0]) == 2
+    return _tidy(text[1:-1]) if is_quoted else text
+
+
 def _split_phrase(text: str) -> tuple[str, str]:
     """Return the task and its completion."""
-    prefix = next(filter(None, (pattern.match(text) for pattern in _PREFIXES)), None)
-    if prefix:
-        text = text[prefix.end() :].strip("\"'")
     if match := _RALPH_THIS.match(text):
         return text[match.end() :], ""
-    if match := _UNTIL.search(text):
+    if match := _UNTIL.search(text) or _UNTIL_COMMAND.search(text):
         end = _SENTENCE_END.search(text, match.end())
         completion = text[match.end() : end.start() if end else None].strip()
         return _join(text[: match.start()], text[end.end() :] if end else ""), completion
@@ -175,62 +197,6 @@ def _tidy(text: str) -> str:
     return text.strip(" ,;:\t\r\n")
 
 
-# -- commands
-
-QUOTED = re.compile(r"`([^`\n]{1,300})`")
-_FORBIDDEN = re.compile(
-    r"(?:n't|\bnot(?! (?:be )?(?:done|finished|complete))|\bnever|\bwithout|\bavoid|\binstead of)\b[^.`\n]{0,20}$",
-    re.IGNORECASE,
-)
-_RUN_BEFORE = re.compile(
-    r"(?:\b(?:run(?:ning)?|until|(?:verify|check) (?:it )?with|completion:|command(?: is)?:?)|--completion)\s*[\"'=]?$",
-    re.IGNORECASE,
-)
-_PASSES_AFTER = re.compile(
-    r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
-    re.IGNORECASE,
-)
-_ONE_WORD_COMMANDS = frozenset(TOOLS) | split_names("tox nox make")
-
-
-def find_commands(text: str) -> tuple[str, ...]:
-    """Return the commands in backticks; names of files, functions and values in backticks are none."""
-    commands = {}
-    for quoted in QUOTED.finditer(text):
-        before = text[max(0, quoted.start() - 60) : quoted.start()]
-        if is_command(quoted[1].strip(), before, text[quoted.end() : quoted.end() + 40]):
-            commands[quoted[1].strip()] = True
-    return tuple(commands)
-
-
-def is_command(quoted: str, before: str, after: str) -> bool:
-    """Return whether a text in backticks is a command, by itself or by the words around it."""
-    if not quoted or _FORBIDDEN.search(before):
-        return False
-    if _RUN_BEFORE.search(before) or _PASSES_AFTER.match(after):
-        return True
-    may_be_command = " " in quoted or quoted in _ONE_WORD_COMMANDS or quoted.startswith("./")
-    return may_be_command and classify_command(quoted) is not None
-
-
-# Programs that a completion may begin with, with any arguments; make and just with one target.
-_PROGRAM = re.compile(
-    r"\./\S|(?:make|just) [\w.:/-]+$|(?:npm|npx|pnpm|yarn|uv|poetry|python3?|cargo|node|bash|sh|docker|git) \S"
-)
-_PASSING = re.compile(
-    r"\s{1,9}(?:(?:all|both) )?(?:pass(?:es)?|succeeds?|exits? (?:with )?0|returns? 0|(?:is|are) (?:clean|green))\W*$",
-    re.IGNORECASE,
-)
-
-
-def _parse_commands(completion: str) -> tuple[str, ...]:
-    """Return the commands of a completion that consists of nothing else."""
-    text = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
-    parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
-    are_commands = all(is_command(part, "", "") or _PROGRAM.match(part) for part in parts)
-    return tuple(parts) if are_commands and not re.search(r"[<>]=?\s*\d", text) else ()
-
-
 # -- route
 
 # Only phrases about the run itself: a background job or an external service may be part of the task.
@@ -246,28 +212,43 @@ _BACKGROUND = tuple(
         r"\bsession survival\b|\bunattended long[- ]run\w*",
     )
 )
+_PLACE = r"(?:in the background|in background|externally|as a daemon|detached|unattended)"
+_LATER = r"(?:attach|resume|reconnect|come back)(?: to it| it)? later"
+_CIRCUMSTANCE = (
+    rf"(?:{_PLACE}|with crash[- ](?:recovery|resilience)|(?:and )?let me {_LATER}"
+    rf"|(?:and )?so(?: that)? (?:I can {_LATER}|it surviv\w+[^.,;:\n]{{0,60}}))"
+)
+# A clause that only says where to run.
+_RUN_CLAUSE = re.compile(
+    rf"{CLAUSE}(?:please )?(?:run|loop|work on|do|start|keep|launch|execute) (?:this|it|that|the loop)"
+    rf"(?:,? (?:and )?{_CIRCUMSTANCE}){{1,6}}[.!:]?",
+    re.IGNORECASE,
+)
+_AT_END = re.compile(rf"\b{_PLACE}(?:,? (?:and )?{_CIRCUMSTANCE}){{0,6}}[.!]?(?=$|[,;:\n]|\s)", re.IGNORECASE)
+
+
+def _extract_background(text: str) -> tuple[str, bool]:
+    """Return the text without the words that send the run to the background, and whether there are any."""
+    if match := _RUN_CLAUSE.search(text):
+        return cut(text, *match.span()), True
+    if (match := _AT_END.search(text)) and addresses_loop(text, match.start()):
+        return cut(text, *match.span()), True
+    return text, any(pattern.search(text) for pattern in _BACKGROUND)
 
 
 # -- questions
 
 _WITHOUT_ASKING = re.compile(
-    r"(?P<clause>^|[,;.:(\n]\s{0,9}|\s[-\u2013\u2014]\s{1,9})?"
     r"(?:\b(?:please\s+)?(?:proceed|go (?:on|ahead)|continue|run|work|do (?:it|this|so))\s+)?"
     r"\bwithout (?:asking|(?:any |further )?(?:confirm(?:ation|ing)|questions))"
     r"(?: (?:me|us|anyone|again|first|anything|in between))*\s*(?=$|[.,;:!)]|\b(?:and|then|but)\b)",
-    re.IGNORECASE,
-)
-# After these words the clause describes what the software does without asking.
-_PART_OF_TASK = re.compile(
-    r"\b(?:that|which|who|where|when|so|mak(?:e|es|ing)|lets?|allow\w*|enabl\w+|can|should|must|may|to)\b",
     re.IGNORECASE,
 )
 
 
 def _skips_gates(text: str) -> bool:
     """Return whether a text tells the loop not to ask questions on the way."""
-    for match in _WITHOUT_ASKING.finditer(text):
-        clause = re.split(r"[,;.:\n]", text[max(0, match.start() - 200) : match.start()])[-1]
-        if match["clause"] is not None or not _PART_OF_TASK.search(clause):
-            return True
-    return False
+    return any(
+        begins_clause(text, match.start()) or not is_part_of_task(text, match.start())
+        for match in _WITHOUT_ASKING.finditer(text)
+    )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
-from pytest_loop.inference.inferred_criteria import DEFAULT_COVERAGE, render_command
+from pytest_loop.inference.coverage_criteria import DEFAULT_COVERAGE
+from pytest_loop.inference.foreign_language import is_foreign
+from pytest_loop.inference.loop_commands import LoopCommand
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.task_intent import METRIC, Intent, find_content_words, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
@@ -30,7 +33,7 @@ _BOILERPLATE = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|
 _SIDE_FOLDER = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
 _USUAL_COMMANDS = {
     Purpose.TEST: "pytest",
-    Purpose.COVERAGE: "pytest --cov --cov-report=term",
+    Purpose.COVERAGE: "pytest --cov=. --cov-report=term",
     Purpose.TYPES: "mypy .",
     Purpose.LINT: "ruff check .",
     Purpose.BUILD: "make build",
@@ -41,17 +44,23 @@ _FIXABLE = {Purpose.LINT: "lint", Purpose.TYPES: "the type errors", Purpose.BUIL
 
 @dataclass(frozen=True)
 class Refusal:
-    """The refusal of a task: what is missing in it, and three similar tasks that can be started."""
+    """The refusal of a task in one sentence, what is missing in it, and three similar tasks that can be started."""
 
-    task: str
-    missing: tuple[str, ...]
-    rewordings: tuple[str, ...]
+    sentence: str
+    missing: tuple[str, ...] = ()
+    rewordings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"this cannot be measured: {self.task}" if self.task else "there is no task"]
-        lines += [f"  missing: {gap}" for gap in self.missing]
+        lines = [self.sentence, *(f"  missing: {gap}" for gap in self.missing)]
         lines += [f"  for example: {task}" for task in self.rewordings]
         return "\n".join(lines)
+
+
+def refuse_command(task: ParsedTask, command: LoopCommand) -> Refusal:
+    """Refuse a text that asks for a command around runs, and name the command."""
+    start = shlex.join(["pytest", "--loop-task", command.next_task])
+    after = f", then {start}" if command.next_task else ""
+    return Refusal(f"`{shorten(task.text)}` is a command, not a task: type {command.line}{after}")
 
 
 def find_gaps(task: ParsedTask, intent: Intent) -> tuple[str, ...]:
@@ -61,7 +70,7 @@ def find_gaps(task: ParsedTask, intent: Intent) -> tuple[str, ...]:
     gaps = []
     condition = task.completion if _is_vague(task.completion) else _find_vague_condition(task.task)
     if condition:
-        gaps.append(f"a condition that a command can decide: nobody can measure `{condition}`")
+        gaps.append(f"a condition that a command can decide: no command measures `{condition}`")
     is_concrete = bool(intent.objects or is_measured(task.task) or find_content_words(task.completion))
     if not is_concrete and (intent.is_ambiguous or not find_content_words(task.task)):
         gaps.append("what to change: no file, name, tool, number or issue is named")
@@ -97,14 +106,23 @@ class TaskAdvisor:
 
     def refuse_unclear(self, gaps: tuple[str, ...]) -> Refusal:
         """Refuse a task that does not say what to do or when it is done."""
-        return Refusal(shorten(self.task.text), gaps, _limit(self._list_project_tasks()))
+        if is_foreign(self.task.request):
+            command = self._find_root_command(Purpose.TEST) or _USUAL_COMMANDS[Purpose.TEST]
+            return Refusal(
+                "only English is understood here: say it in English, or keep your words and add the command that "
+                f"has to pass, such as: {shorten(self.task.request)} `{command}`"
+            )
+        problem = "there is no task in" if self.task.needs_context else "this cannot be measured"
+        text = shorten(self.task.text)
+        return Refusal(f"{problem}: {text}" if text else "there is no task", gaps, _limit(self._list_project_tasks()))
 
     def refuse_unverifiable(self) -> Refusal:
         """Refuse a clear task in a project in which nothing is verified."""
         purposes = ", ".join(purpose.value for purpose in self.intent.purposes)
         gap = f"a command that verifies it ({purposes})"
         reason = "nothing here does, and outside of git no change can be seen either"
-        return Refusal(shorten(self.task.text), (f"{gap}: {reason}",), self.suggest_rewordings())
+        sentence = f"this cannot be measured: {shorten(self.task.text)}"
+        return Refusal(sentence, (f"{gap}: {reason}",), self.suggest_rewordings())
 
     def suggest_rewordings(self) -> tuple[str, ...]:
         """Suggest three tasks with a command that decides them, the closest to the original first."""
@@ -125,9 +143,11 @@ class TaskAdvisor:
 
     def _list_commands(self, purpose: Purpose) -> list[str]:
         """Return commands of the project, or else the usual one if it may exist: no tests for failing tests."""
-        ranked = self._rank_candidates(purpose)
+        lacks_tests = self.intent.goal is Goal.TEST_PASS and not self.project.find_tests()
         offered = [
-            render_command(candidate) for candidate in ranked if not (candidate.is_guess and self.intent.is_ambiguous)
+            candidate.command_line
+            for candidate in self._rank_candidates(purpose)
+            if not (candidate.is_guess and self.intent.is_ambiguous) and not (candidate.family and lacks_tests)
         ]
         is_foreign = self.intent.goal is not Goal.BUILD_PASS if purpose is Purpose.BUILD else bool(self.candidates)
         usual = [] if is_foreign or self.intent.goal is Goal.TEST_PASS else [_USUAL_COMMANDS[purpose]]

@@ -55,6 +55,22 @@ SUBCOMMANDS: dict[tuple[str, str], Purpose] = {
     for tool, _, argument in (pair.partition(":") for pair in pairs.split())
 }
 
+# Programs that work on one language, for commands that no manifest names.
+LANGUAGES = {
+    program: language
+    for language, programs in {
+        "python": "pytest unittest nose2 trial mypy pyright basedpyright pytype ruff flake8 pylint black isort tox nox "
+        "coverage interrogate pydocstyle docstr-coverage manage.py setup.py",
+        "node": "npm pnpm yarn bun deno node jest vitest mocha ava tap jasmine karma eslint prettier stylelint xo "
+        "oxlint tsc vue-tsc svelte-check biome nyc c8 next vite webpack rollup cypress playwright",
+        "rust": "cargo",
+        "go": "go gofmt golangci-lint staticcheck",
+        "java": "mvn gradle ktlint detekt",
+        "ruby": "rspec rake rubocop standardrb minitest rails srb",
+    }.items()
+    for program in programs.split()
+}
+
 # Formatters that verify only with one of these flags.
 CHECK_FLAGS: dict[str, frozenset[str]] = {
     "black": split_names("--check"),

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
+from pytest_loop.processes.fence import Fence
+from pytest_loop.processes.fenced_process import FencedProcess, open_process
 from pytest_loop.processes.pipes import BoundedOutput, Pipes
 from pytest_loop.processes.process_marks import add_mark, end_marked_processes, make_marked_environment
 
@@ -58,7 +60,7 @@ class Command:
 
     `output_limit` is the number of bytes kept of each stream. `should_continue` is polled while the command runs.
     `is_thorough` also ends processes that left the process group, which reads the environment of every process of the
-    machine; otherwise that happens only if one of them keeps the pipes open.
+    machine; otherwise that happens only if one of them keeps the pipes open. With a `fence` no process is left.
     """
 
     words: Sequence[str] | str
@@ -72,6 +74,7 @@ class Command:
     on_output: Callable[[bytes], None] | None = None
     should_continue: Callable[[], bool] | None = None
     is_thorough: bool = False
+    fence: Fence | None = None
 
 
 class Deadline:
@@ -137,7 +140,7 @@ class _RunningCommand:
             self._connect(pipes)
             ending = self._transfer(pipes, self.deadline)
             if ending is not None:
-                _signal_group(self.process.pid, signal.SIGTERM)
+                _signal_group(self.process, signal.SIGTERM)
                 self._transfer(pipes, Deadline(GRACE_PERIOD))
             _kill_group(self.process)
             self._end_stragglers(pipes)
@@ -185,21 +188,30 @@ class _RunningCommand:
 
 
 def start_process(command: Command, mark: str) -> Child:
-    """Start a process group with a mark for `end_marked_processes`."""
+    """Start a process group with a mark for `end_marked_processes`; a fenced one ends with the calling thread."""
     try:
-        return subprocess.Popen(
+        if command.fence and not isinstance(command.words, str):
+            _check_program(command, command.words[0])
+        return open_process(
             command.words,
-            shell=isinstance(command.words, str),  # only where the user wrote `shell: true`
+            command.fence,
+            dies_with_parent=True,
             cwd=command.cwd,
             env=make_marked_environment(mark) if command.env is None else add_mark(command.env, mark),
             stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=command.pass_fds,
-            start_new_session=True,
         )
     except (OSError, ValueError) as error:
         raise CannotStartError(_describe_start_error(command, error)) from None
+
+
+def _check_program(command: Command, program: str) -> None:
+    """Raise `CannotStartError` if a program is missing: inside of a fence, the error would be one of the wrapper."""
+    problem = find_program_problem(program, command.cwd, command.env) if command.cwd.is_dir() else None
+    if problem:
+        raise CannotStartError(problem)
 
 
 def run_command(command: Command, start: Starter = start_process) -> CommandResult:
@@ -240,7 +252,7 @@ def end_group(process: Child) -> None:
     """End a process group: with SIGTERM first if its leader still runs, otherwise with SIGKILL at once."""
     try:
         if process.poll() is None:
-            _signal_group(process.pid, signal.SIGTERM)
+            _signal_group(process, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_PERIOD)
     finally:  # also when the wait is interrupted
@@ -248,10 +260,13 @@ def end_group(process: Child) -> None:
 
 
 def _kill_group(process: Child) -> None:
-    _signal_group(process.pid, signal.SIGKILL)
+    _signal_group(process, signal.SIGKILL)
     process.wait()
 
 
-def _signal_group(group: int, number: signal.Signals) -> None:
+def _signal_group(process: Child, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        if isinstance(process, FencedProcess):
+            process.signal_group(number)
+        else:
+            os.killpg(process.pid, number)

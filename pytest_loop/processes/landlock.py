@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ _VERSION_FLAG, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 _SCOPE_SIGNALS = 1 << 1
 # Access rights by the Landlock version that introduced them: write, remove and create; move; truncate.
 _ACCESS = ((1, 1 << 1 | 0b1_1111_1111 << 4), (2, 1 << 13), (3, 1 << 14))
+# The rights among them that a file can have: write and truncate.
+_FILE_ACCESS = 1 << 1 | 1 << 14
 _SIGNALS_VERSION = 6
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -23,8 +26,8 @@ def detect_version() -> int:
     return max(0, _call(_CREATE_RULESET, None, 0, _VERSION_FLAG)) if sys.platform.startswith("linux") else 0
 
 
-def restrict_writes(folders: Iterable[Path]) -> bool:
-    """Allow writing below these folders only, irrevocably; return success.
+def restrict_writes(paths: Iterable[Path]) -> bool:
+    """Allow writing to these files and below these folders only, irrevocably; return success.
 
     Where the kernel supports it, signals to processes outside are blocked too.
     """
@@ -36,17 +39,19 @@ def restrict_writes(folders: Iterable[Path]) -> bool:
     if ruleset < 0:
         return False
     try:
-        for folder in folders:
-            _allow(ruleset, access, folder)
+        for path in paths:
+            _allow(ruleset, access, path)
         _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         return _call(_RESTRICT_SELF, ruleset, 0) == 0
     finally:
         os.close(ruleset)
 
 
-def _allow(ruleset: int, access: int, folder: Path) -> None:
-    descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+def _allow(ruleset: int, access: int, path: Path) -> None:
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            access &= _FILE_ACCESS
         _call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", access, descriptor), 0)
     finally:
         os.close(descriptor)

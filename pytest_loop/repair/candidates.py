@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import heapq
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from pytest_loop.repair.edit_unit import EditUnit, split_units
 from pytest_loop.repair.python_source import PythonSource
@@ -17,11 +19,27 @@ from pytest_loop.repair.text_edits import TextEdits, apply_edits, count_changed_
 # Factors for templates by exception type. The table is fixed, so that a search does not depend on earlier ones.
 _EXCEPTION_FACTORS: Mapping[str, Mapping[str, float]] = {
     "IndexError": {"off_by_one": 3, "slice_add": 3, "early_exit": 3, "guard_stmt": 2, "cmp_op": 2, "cond_extend": 2},
-    "KeyError": {"dict_get": 10, "guard_stmt": 2, "early_exit": 2, "const": 1.5, "cond_extend": 2},
+    "KeyError": {"dict_get": 10, "none_guard": 2, "guard_stmt": 2, "early_exit": 2, "const": 1.5, "cond_extend": 2},
     "NameError": {"var_swap": 3, "add_import": 10, "donor_name": 4, "self_attr": 5},
     "UnboundLocalError": {"var_swap": 2, "state_update": 3, "stmt_move": 3, "stmt_copy": 2},
-    "AttributeError": {"attr_swap": 4, "func_swap": 3, "self_attr": 3, "early_exit": 2, "wrap_call": 2, "drop_attr": 2},
-    "TypeError": {"wrap_call": 2, "arg_swap": 2, "early_exit": 2, "default_value": 3, "await": 3, "return_expr": 2},
+    "AttributeError": {
+        "none_guard": 4,
+        "attr_swap": 4,
+        "func_swap": 3,
+        "self_attr": 3,
+        "early_exit": 2,
+        "wrap_call": 2,
+        "drop_attr": 2,
+    },
+    "TypeError": {
+        "none_guard": 4,
+        "wrap_call": 2,
+        "arg_swap": 2,
+        "early_exit": 2,
+        "default_value": 3,
+        "await": 3,
+        "return_expr": 2,
+    },
     "ValueError": {"early_exit": 3, "guard_stmt": 2, "wrap_call": 1.5, "default_value": 2},
     "ZeroDivisionError": {"early_exit": 5, "guard_stmt": 2, "cond_extend": 2, "var_swap": 1.5},
     "RecursionError": {"early_exit": 4, "cmp_op": 2, "off_by_one": 3, "const": 1.5, "aug_op": 2},
@@ -30,6 +48,7 @@ _EXCEPTION_FACTORS: Mapping[str, Mapping[str, float]] = {
 }
 _SIZE_EXPONENT = 0.7  # large edits come later
 _RANK_EXPONENT = 0.3  # and so do the later edits of one template at one node
+_EDITS_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
@@ -54,9 +73,15 @@ class Candidate:
         return apply_edits(self.source.text, self.edits)
 
     @property
+    def _removed_words(self) -> list[str]:
+        return [word for edit in self.edits for word in self.source.text[edit.start : edit.end].split()]
+
+    @property
     def is_deletion(self) -> bool:
-        """Whether the edit removes behaviour instead of changing it."""
+        """Whether the edit removes behaviour or a condition instead of changing it."""
         if self.template == "stmt_delete":
+            return True
+        if self.template == "drop_operand" and any(word in self._removed_words for word in ("and", "or")):
             return True
         return self.template == "cond_replace" and self.edits[0].text.strip("()") in ("True", "False")
 
@@ -86,21 +111,6 @@ def _find_suspicious_nodes(unit: EditUnit, suspicion: Mapping[int, float]) -> It
             yield node, line, score
 
 
-def _make_candidates(
-    unit: EditUnit, suspicion: Mapping[int, float], hints: Hints, exceptions: tuple[str, ...]
-) -> Iterator[Candidate]:
-    text = unit.source.text
-    for node, line, score in _find_suspicious_nodes(unit, suspicion):
-        for template in TEMPLATES:
-            if not isinstance(node, template.nodes):
-                continue
-            weight = _compute_weight(template, exceptions)
-            for rank, edits in enumerate(filter(None, template.edits(node, unit, hints))):
-                size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
-                value = score * weight / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
-                yield Candidate(unit, edits, template.name, line, score, value, size)
-
-
 def _widen_unit(candidate: Candidate, module: EditUnit) -> Candidate:
     """Make a candidate one of the whole module if its edit leaves the function."""
     start, end = candidate.unit.span
@@ -109,27 +119,122 @@ def _widen_unit(candidate: Candidate, module: EditUnit) -> Candidate:
     return replace(candidate, unit=module)
 
 
+@dataclass(frozen=True)
+class _Node:
+    """A suspicious node, and its templates that were not used yet, likely ones first."""
+
+    unit: EditUnit
+    node: ast.AST
+    line: int
+    suspicion: float
+    templates: tuple[tuple[Template, float], ...]
+
+
+@dataclass(frozen=True)
+class _Edits:
+    """The edits of one template at one node, with the best score they can have."""
+
+    place: _Node
+    template: Template
+    bound: float
+    edits: Iterator[tuple[int, TextEdits]]
+
+
+class CandidateQueue:
+    """Yield candidates best first, and make the edits of a node only when its turn comes.
+
+    The seed decides the order of equal scores.
+    """
+
+    def __init__(
+        self, suspicion: Mapping[tuple[str, int], float], hints: Hints, exceptions: tuple[str, ...], seed: int
+    ) -> None:
+        self._lines: dict[str, dict[int, float]] = {}
+        for (path, line), score in suspicion.items():
+            self._lines.setdefault(path, {})[line] = score
+        self._hints = hints
+        templates = (template for template in TEMPLATES if hints.missing or not template.needs_missing_name)
+        weights = ((template, _compute_weight(template, exceptions)) for template in templates)
+        self._weights = sorted(weights, key=lambda pair: -pair[1])
+        self._weights_by_node: dict[type[ast.AST], tuple[tuple[Template, float], ...]] = {}
+        self._modules: dict[str, EditUnit] = {}
+        self._generator = random.Random(seed)  # noqa: S311 - an order, not a secret
+        self._count = 0
+        self._heap: list[tuple[float, bool, float, int, Candidate | EditUnit | _Node | _Edits]] = []
+
+    def add_source(self, source: PythonSource) -> None:
+        """Add the units of a file that have suspicious lines."""
+        lines = self._lines.get(str(source.path), {})
+        units = list(split_units(source))
+        self._modules[str(source.path)] = units[-1]
+        for unit in units:
+            if scores := [lines[line] for line in unit.lines & lines.keys()]:
+                self._push(max(scores) * self._weights[0][1], unit)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        while self._heap:
+            _, _, _, _, entry = heapq.heappop(self._heap)
+            if isinstance(entry, Candidate):
+                yield entry
+            elif isinstance(entry, EditUnit):
+                self._open_unit(entry)
+            elif isinstance(entry, _Node):
+                self._open_template(entry)
+            else:
+                self._make_edits(entry)
+
+    def _push(self, score: float, entry: Candidate | EditUnit | _Node | _Edits) -> None:
+        """Add an entry; candidates come after others of the same score, so that equal candidates meet in the heap."""
+        is_candidate = isinstance(entry, Candidate)
+        self._count += 1
+        tie = self._generator.random() if is_candidate else 0.0
+        heapq.heappush(self._heap, (-score, is_candidate, tie, self._count, entry))
+
+    def _open_unit(self, unit: EditUnit) -> None:
+        for node, line, score in _find_suspicious_nodes(unit, self._lines[str(unit.source.path)]):
+            if templates := self._find_templates(type(node)):
+                self._push(score * templates[0][1], _Node(unit, node, line, score, templates))
+
+    def _open_template(self, place: _Node) -> None:
+        """Open the likeliest template of a node that was not used yet."""
+        (template, weight), *others = place.templates
+        edits = enumerate(filter(None, template.edits(place.node, place.unit, self._hints)))
+        bound = place.suspicion * weight
+        self._push(bound, _Edits(place, template, bound, edits))
+        if others:
+            self._push(place.suspicion * others[0][1], replace(place, templates=tuple(others)))
+
+    def _find_templates(self, node: type[ast.AST]) -> tuple[tuple[Template, float], ...]:
+        if node not in self._weights_by_node:
+            self._weights_by_node[node] = tuple(pair for pair in self._weights if issubclass(node, pair[0].nodes))
+        return self._weights_by_node[node]
+
+    def _make_edits(self, source: _Edits) -> None:
+        """Make the next edits of a template, and come back to it when those after them have their turn."""
+        place = source.place
+        text = place.unit.source.text
+        rank = None
+        for rank, edits in islice(source.edits, _EDITS_AT_A_TIME):
+            size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
+            value = source.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
+            candidate = Candidate(place.unit, edits, source.template.name, place.line, place.suspicion, value, size)
+            self._push(value, _widen_unit(candidate, self._modules[str(place.unit.source.path)]))
+        if rank is not None:
+            self._push(source.bound / (2 + rank) ** _RANK_EXPONENT, source)
+
+
 def rank_candidates(
     sources: Iterable[PythonSource],
     suspicion: Mapping[tuple[str, int], float],
     hints: Hints = Hints(),  # noqa: B008 - frozen
     exceptions: tuple[str, ...] = (),
     seed: int = 0,
-) -> list[Candidate]:
-    """Return every candidate, best first; the seed decides the order of equal scores."""
-    candidates: list[Candidate] = []
+) -> Iterator[Candidate]:
+    """Yield every candidate, best first."""
+    queue = CandidateQueue(suspicion, hints, exceptions, seed)
     for source in sources:
-        lines = {line: score for (path, line), score in suspicion.items() if path == str(source.path)}
-        units = list(split_units(source))
-        module = units[-1]
-        for unit in units:
-            if any(line in unit.lines for line in lines):
-                made = _make_candidates(unit, lines, hints, exceptions)
-                candidates += (_widen_unit(candidate, module) for candidate in made)
-    generator = random.Random(seed)  # noqa: S311 - an order, not a secret
-    ties = [generator.random() for _ in candidates]
-    order = sorted(range(len(candidates)), key=lambda index: (-candidates[index].score, ties[index]))
-    return [candidates[index] for index in order]
+        queue.add_source(source)
+    return iter(queue)
 
 
 class DuplicateFilter:

@@ -42,6 +42,12 @@ class LoadedCode:
             elif isinstance(value, _LruCache) and _get_source_path(value.__wrapped__) in paths:
                 self._caches.append(value)
 
+    def prepare_unit(self, unit: EditUnit) -> None:
+        """Compile a unit as it is, once for all forks."""
+        if unit.function is not None:
+            functions = self._functions.get(str(unit.source.path), [])
+            _get_original_codes(unit, unit.function, _get_filename(functions, unit))
+
     def swap_code(self, unit: EditUnit, tree: ast.stmt | ast.Module, text: str) -> None:
         """Swap the edited unit into all modules that contain it; execute the module again if that is necessary."""
         path = str(unit.source.path)
@@ -51,7 +57,9 @@ class LoadedCode:
                 _execute_module(module, text)
 
     def swap_function(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
-        """Swap the code objects of a function; return a callback that undoes it, or None if it is impossible."""
+        """Swap a function or an assignment; return a callback that undoes it, or None if it is impossible."""
+        if isinstance(unit.node, ast.Assign | ast.AnnAssign):
+            return self._swap_assignment(unit, tree)
         functions = self._functions.get(str(unit.source.path), [])
         swaps = _plan_swaps(functions, unit, tree)
         if not swaps:
@@ -65,6 +73,30 @@ class LoadedCode:
                 function.__code__ = code
             for cache in self._caches:
                 cache.cache_clear()
+
+        return undo
+
+    def _swap_assignment(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
+        """Execute an assignment again, unless other code that runs during import reads its names."""
+        names = {node.id for node in ast.walk(unit.node) if isinstance(node, ast.Name) and _is_stored(node)}
+        if names != {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and _is_stored(node)}:
+            return None
+        if not isinstance(tree, ast.stmt) or unit.node not in unit.source.tree.body or _is_read_at_import(unit, names):
+            return None
+        code = compile(ast.Module(body=[tree], type_ignores=[]), str(unit.source.path), "exec", dont_inherit=True)
+        modules = self._modules.get(str(unit.source.path), [])
+        replaced: list[tuple[ModuleType, str, Any, Any]] = []
+        for module in modules:
+            before = {name: vars(module).get(name) for name in names}
+            exec(code, vars(module))  # noqa: S102 - the edited statement
+            replaced += [(module, name, before[name], vars(module)[name]) for name in names]
+        for module, name, old, new in replaced:
+            _rebind_imports([(name, old, new)], module)
+
+        def undo() -> None:
+            for module, name, old, new in replaced:
+                vars(module)[name] = old
+                _rebind_imports([(name, new, old)], module)
 
         return undo
 
@@ -87,6 +119,26 @@ def _get_source_path(function: object) -> str:
     return resolve_source(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
 
 
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _is_read_at_import(unit: EditUnit, names: Collection[str]) -> bool:
+    """Return whether statements of the module outside of functions read names."""
+
+    def walk(node: ast.AST) -> Iterator[ast.AST]:
+        yield node
+        for name, value in ast.iter_fields(node):
+            if name == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    yield from walk(child)
+
+    others = (stmt for stmt in unit.source.tree.body if stmt is not unit.node)
+    return any(isinstance(node, ast.Name) and node.id in names for stmt in others for node in walk(stmt))
+
+
 def _has_same_header(old: FunctionNode, new: FunctionNode) -> bool:
     """Return whether everything evaluated at definition time is unchanged."""
     return type(old) is type(new) and [ast.dump(node) for node in (old.args, *old.decorator_list)] == [
@@ -103,7 +155,7 @@ def _plan_swaps(
         return []
     if not _has_same_header(node, tree):
         return []
-    filename = next((function.__code__.co_filename for function in functions), str(unit.source.path))
+    filename = _get_filename(functions, unit)
     old = _get_original_codes(unit, node, filename)
     new = _index_codes(_compile_function(unit.source, node, tree, filename))
     paths = {(code.co_name, code.co_firstlineno): path for path, code in old.items()}
@@ -118,6 +170,10 @@ def _plan_swaps(
             return []
         swaps.append((function, code))
     return swaps
+
+
+def _get_filename(functions: Sequence[FunctionType], unit: EditUnit) -> str:
+    return next((function.__code__.co_filename for function in functions), str(unit.source.path))
 
 
 _ORIGINAL_CODES: dict[int, tuple[EditUnit, dict[_CodePath, CodeType]]] = {}

@@ -11,15 +11,21 @@ from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.text_edits import TextEdit, TextEdits, apply_edits
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+Assignment: TypeAlias = ast.Assign | ast.AnnAssign
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def split_units(source: PythonSource) -> Iterator[EditUnit]:
-    """Split a module into its outermost functions, methods included, and the rest."""
-    functions = list(_find_outermost_functions(source.tree))
-    for node in functions:
+    """Split a module into its outermost functions, methods included, its own assignments, and the rest."""
+    parts: list[FunctionNode | Assignment] = list(_find_outermost_functions(source.tree))
+    parts += [
+        stmt
+        for stmt in source.tree.body
+        if isinstance(stmt, ast.Assign | ast.AnnAssign) and source.is_alone_on_lines(stmt)
+    ]
+    for node in parts:
         yield EditUnit(source, node)
-    yield EditUnit(source, source.tree, frozenset(functions))
+    yield EditUnit(source, source.tree, frozenset(parts))
 
 
 def _find_outermost_functions(tree: ast.AST) -> Iterator[FunctionNode]:
@@ -31,10 +37,13 @@ def _find_outermost_functions(tree: ast.AST) -> Iterator[FunctionNode]:
 
 
 class EditUnit:
-    """A function, or the rest of a module."""
+    """A function, an assignment of a module, or the rest of a module."""
 
     def __init__(
-        self, source: PythonSource, node: FunctionNode | ast.Module, excluded: frozenset[ast.AST] = frozenset()
+        self,
+        source: PythonSource,
+        node: FunctionNode | Assignment | ast.Module,
+        excluded: frozenset[ast.AST] = frozenset(),
     ) -> None:
         self.source = source
         self.node = node
@@ -63,14 +72,15 @@ class EditUnit:
 
     @property
     def function(self) -> FunctionNode | None:
-        return None if isinstance(self.node, ast.Module) else self.node
+        return self.node if isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef) else None
 
     @cached_property
     def span(self) -> tuple[int, int]:
         """The offsets of its whole lines, decorators included."""
         if isinstance(self.node, ast.Module):
             return 0, len(self.source.text)
-        first = min([self.node.lineno, *(decorator.lineno for decorator in self.node.decorator_list)])
+        decorators = self.function.decorator_list if self.function is not None else []
+        first = min([self.node.lineno, *(decorator.lineno for decorator in decorators)])
         return self.source.get_line_start(first), self.source.get_line_start((self.node.end_lineno or first) + 1)
 
     @cached_property
@@ -84,8 +94,8 @@ class EditUnit:
             excluded = {
                 line
                 for node in self._excluded
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                for line in range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+                if isinstance(node, ast.stmt)
+                for line in range(getattr(node, "body", [node])[0].lineno, (node.end_lineno or node.lineno) + 1)
             }
             return frozenset(range(1, len(self.source.lines) + 1)) - excluded
         return frozenset(range(self.first_line, (self.node.end_lineno or self.first_line) + 1))
@@ -105,7 +115,8 @@ class EditUnit:
                 body = outer.body
         except (SyntaxError, ValueError, RecursionError):
             return None
-        if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef):
+        kinds = (ast.Assign, ast.AnnAssign) if self.function is None else (ast.FunctionDef, ast.AsyncFunctionDef)
+        if len(body) != 1 or not isinstance(body[0], kinds):
             return None
         return ast.increment_lineno(body[0], self.first_line - 1 - is_nested)
 
@@ -145,11 +156,7 @@ class EditUnit:
 
     def is_alone_on_lines(self, stmt: ast.stmt) -> bool:
         """Return whether nothing else is on the lines of a statement, so that lines may be added around it."""
-        start, end = self.source.get_span(stmt)
-        text = self.source.text
-        before = text[self.source.get_line_start(stmt.lineno) : start]
-        after = text[end : self.source.get_line_start(self.source.get_line(end - 1) + 1)].strip()
-        return not before.strip() and (not after or after.startswith("#"))
+        return self.source.is_alone_on_lines(stmt)
 
     @cached_property
     def name_scopes(self) -> dict[str, list[ast.AST | None]]:
@@ -206,16 +213,6 @@ class EditUnit:
             for test in _find_conditions(node):
                 conditions.setdefault(self.get_code(test), test)
         return list(conditions.values())
-
-    @cached_property
-    def module_strings(self) -> list[str]:
-        return list(
-            dict.fromkeys(
-                node.value
-                for node in ast.walk(self.source.tree)
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 40
-            )
-        )
 
 
 def _find_assigned_names(node: ast.AST) -> Iterator[str]:

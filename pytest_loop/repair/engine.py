@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_loop.repair import repair_report, sandbox
+from pytest_loop.processes.process_tree import die_with_parent
+from pytest_loop.repair import repair_report
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
 from pytest_loop.repair.import_round import ImportFailures, ImportRound
 from pytest_loop.repair.repair_request import RepairRequest, RepairResult, SearchProgress
@@ -19,7 +20,8 @@ from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_round import SearchRound
 
 _MIN_ROUND_SECONDS = 1.0
-_COLLECTION_TIMEOUT = 120.0
+_COLLECTION_SLACK = 15.0
+_IMPORT_SHARE = 0.5  # of the time, where other tests could be fixed too
 
 
 class ResultWriter:
@@ -52,7 +54,7 @@ class Engine:
 
     def run(self) -> RepairResult:
         """Search, write the result, and remove all temporary files."""
-        sandbox.die_with_parent()
+        die_with_parent()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._request_stop)
         sys.dont_write_bytecode = True
@@ -62,7 +64,7 @@ class Engine:
         temp_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
         try:
-            with ForkPool(temp_folder, 1, enter=lambda _: sandbox.die_with_parent()) as pool:
+            with ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool:
                 result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
         finally:
             shutil.rmtree(temp_folder, ignore_errors=True)
@@ -72,6 +74,10 @@ class Engine:
     @property
     def _seconds(self) -> float:
         return time.monotonic() - self._started
+
+    @property
+    def _collection_timeout(self) -> float:
+        return self._request.seconds + _COLLECTION_SLACK
 
     def _request_stop(self, *_: object) -> None:
         self._is_stop_requested = True
@@ -94,21 +100,32 @@ class Engine:
         return rounds < self._request.steps and has_time and not self._is_stop_requested
 
     def _run_round(self, pool: ForkPool, temp_folder: Path, texts: dict[str, str], tried: int) -> RepairResult:
-        """Run a search round; if modules cannot be imported, run an import round in its place."""
-        temp_folder.mkdir()
-        job = Job(0, SearchRound(self._make_context(temp_folder, texts, tried)).run, _COLLECTION_TIMEOUT)
-        result = self._run_in_fork(pool, job)
-        for message in result.messages:
-            if "broken" in message:
-                failures = ImportFailures.model_validate(message)
-                import_round = ImportRound(self._make_context(temp_folder, texts, tried), failures)
-                seconds = self._request.seconds + _COLLECTION_TIMEOUT
-                result = self._run_in_fork(pool, Job(0, import_round.run, seconds))
-        return self._read_result(result)
+        """Run a search round; if modules cannot be imported, run an import round first.
 
-    def _make_context(self, temp_folder: Path, texts: dict[str, str], tried: int) -> RoundContext:
+        If no edit helps the import, the tests that can be collected are searched all the same.
+        """
+        temp_folder.mkdir()
+        search_round = SearchRound(self._make_context(temp_folder, texts, tried))
+        result = self._run_in_fork(pool, Job(0, search_round.run, self._collection_timeout))
+        message = next((message for message in result.messages if "broken" in message), None)
+        if message is None:
+            return self._read_result(result)
+        failures = ImportFailures.model_validate(message)
+        is_search_possible = failures.has_other_targets(self._request.failing)
+        share = _IMPORT_SHARE if is_search_possible else 1.0
+        import_round = ImportRound(self._make_context(temp_folder, texts, tried, share), failures)
+        seconds = self._request.seconds + self._collection_timeout
+        import_result = self._read_result(self._run_in_fork(pool, Job(0, import_round.run, seconds)))
+        if import_result.steps or not is_search_possible or self._is_stop_requested:
+            return import_result
+        context = self._make_context(temp_folder, texts, tried + import_result.tried)
+        search_round = SearchRound(context, ignores_import_failures=True)
+        result = self._run_in_fork(pool, Job(0, search_round.run, self._collection_timeout))
+        return repair_report.merge_results([self._read_result(result)], self._seconds, import_result.tried)
+
+    def _make_context(self, temp_folder: Path, texts: dict[str, str], tried: int, share: float = 1.0) -> RoundContext:
         remaining = {
-            "seconds": max(_MIN_ROUND_SECONDS, self._request.seconds - self._seconds),
+            "seconds": max(_MIN_ROUND_SECONDS, (self._request.seconds - self._seconds) * share),
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)
@@ -143,7 +160,7 @@ class Engine:
         if self._is_stop_requested:
             return RepairResult(end_reason="asked")
         if fork.is_late:
-            problem = f"collecting the tests took longer than {_COLLECTION_TIMEOUT:g} s"
+            problem = f"collecting the tests took longer than {self._collection_timeout:g} s"
         else:
             problem = "the process ended while the tests were collected"
         return RepairResult(end_reason="no tests", problem=problem)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pytest_loop.processes.process_tree import adopt_orphans, find_children
 from pytest_loop.repair import sandbox
 
 _TICK = 0.05
@@ -76,8 +77,8 @@ class ForkPool:
         self._running: dict[int, _Fork] = {}
         self._dying: set[int] = set()
         self._count = 0
-        self._earlier_children = sandbox.find_children()
-        sandbox.adopt_orphans()
+        self._earlier_children = find_children()
+        adopt_orphans()
 
     def __enter__(self) -> ForkPool:
         return self
@@ -192,7 +193,7 @@ class ForkPool:
         """Return the processes that ended forks have left behind."""
         self._dying = {pid for pid in self._dying if not _try_reap(pid)}
         running = {fork.pid for fork in self._running.values()}
-        return sandbox.find_children() - self._earlier_children - running - self._dying
+        return find_children() - self._earlier_children - running - self._dying
 
     def _kill_orphans(self) -> None:
         while pids := self._find_orphans() | self._dying:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,10 @@ class ImportFailures(BaseModel):
     collected: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+
+    def has_other_targets(self, requested: Collection[str]) -> bool:
+        """Return whether requested tests fail although they were collected; all tests if none is requested."""
+        return bool((set(requested or self.collected) & set(self.collected)) - set(self.passing))
 
 
 def is_repairable(failure: Failure, files: EditableFiles) -> bool:
@@ -87,7 +91,7 @@ class ImportRound:
                 scores[line] = max(scores.get(line, 0.0), _CALLER_SCORE**depth)
         return [Suspect(*line, scores[line]) for line in sorted(scores, key=lambda line: (-scores[line], line))]
 
-    def _rank_candidates(self, state: SearchState) -> list[Candidate]:
+    def _rank_candidates(self, state: SearchState) -> Iterator[Candidate]:
         sources = self._context.read_sources(Path(suspect.path) for suspect in state.suspects)
         scores = {(suspect.path, suspect.line): suspect.score for suspect in state.suspects}
         failures = list(self._failures.broken.values())

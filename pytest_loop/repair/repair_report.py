@@ -33,7 +33,6 @@ def make_result(state: SearchState, folder: Path, seconds: float, problem: str =
         restricted_tests=tuple(state.restricted_tests),
         tried=state.tried_count,
         crash_count=state.crash_count,
-        candidates=state.candidate_count,
         seconds=round(seconds, 3),
         templates=dict(state.templates.most_common()),
         end_reason=state.end_reason,
@@ -52,17 +51,19 @@ def describe_import_problem(failures: Mapping[str, Failure], folder: Path) -> st
     return f"{name} cannot be imported: {failure.error}: {' '.join(failure.message.split())}{place}{more}"
 
 
-def merge_results(rounds: Sequence[RepairResult], seconds: float) -> RepairResult:
-    """Merge the rounds into one result: the first one's suspects and patches, and the steps of all."""
+def merge_results(rounds: Sequence[RepairResult], seconds: float, tried: int = 0) -> RepairResult:
+    """Merge the rounds into one result: the first one's suspects and patches, and the steps of all.
+
+    `tried` counts edits of rounds that are not among them.
+    """
     templates = sum((Counter(result.templates) for result in rounds), Counter[str]())
     last = rounds[-1]
     return rounds[0].model_copy(
         update={
             "steps": tuple(step for result in rounds for step in result.steps),
             "remaining": last.remaining,
-            "tried": sum(result.tried for result in rounds),
+            "tried": tried + sum(result.tried for result in rounds),
             "crash_count": sum(result.crash_count for result in rounds),
-            "candidates": sum(result.candidates for result in rounds),
             "seconds": round(seconds, 3),
             "templates": dict(templates.most_common()),
             "end_reason": last.end_reason,

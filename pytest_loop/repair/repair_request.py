@@ -24,6 +24,7 @@ class RepairRequest(_Frozen):
     failing: tuple[str, ...] = ()
     """Node ids of the tests to turn green; empty: all that fail."""
     seconds: float = Field(default=60.0, gt=0)
+    """Limit of the whole search; trials of edits get at least a fifth of it, even if it is exceeded for that."""
     candidates: int = Field(default=100_000, ge=1)
     seconds_after_green: float = Field(default=3.0, ge=0)
     """Time to search for alternatives after the first edit that turns all tests green."""
@@ -67,10 +68,11 @@ class SearchProgress(_Frozen):
 
     kind: str = "progress"
     tried: int
-    candidates: int
     per_second: float
     seconds: float
     green: int
+    plan: str = ""
+    """In the first message: what the search is about to do, in one sentence."""
 
 
 class RepairResult(_Frozen):
@@ -91,7 +93,6 @@ class RepairResult(_Frozen):
     tried: int = 0
     crash_count: int = 0
     """Trials whose process ended early: endless, out of memory, or by its own exit."""
-    candidates: int = 0
     seconds: float = 0.0
     templates: dict[str, int] = Field(default_factory=dict)
     end_reason: str = ""

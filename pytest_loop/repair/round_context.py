@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ class RoundContext:
     texts: Mapping[str, str]
     send_progress: Callable[[SearchProgress], None]
     private_descriptors: tuple[int, ...] = ()
+    started: float = field(default_factory=time.monotonic)
     _received_signals: list[int] = field(default_factory=list)
 
     def handle_stop_signal(self) -> None:
@@ -38,8 +40,11 @@ class RoundContext:
         return bool(self._received_signals)
 
     def make_fork_pool(self) -> ForkPool:
-        workers = self.request.workers or min(4, os.cpu_count() or 1)
-        return ForkPool(self.temp_folder, workers, private_descriptors=self.private_descriptors)
+        return ForkPool(self.temp_folder, self.workers, private_descriptors=self.private_descriptors)
+
+    @property
+    def workers(self) -> int:
+        return self.request.workers or min(4, os.cpu_count() or 1)
 
     def make_editable_files(self, tests: Iterable[Path]) -> EditableFiles:
         return EditableFiles(self.request.folder, self.request.allow, tests)

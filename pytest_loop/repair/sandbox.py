@@ -7,7 +7,6 @@ with its fork.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 import resource
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.processes import landlock
+from pytest_loop.processes.process_tree import die_with_parent
 
 REFUSAL = "a trial may not"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -40,9 +40,6 @@ _PATH_ARGUMENTS = {
 }
 _MEMORY_LIMIT = 1 << 30
 _MAX_FORKS = 40
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_LIBC = ctypes.CDLL(None)
 
 
 def enter_sandbox(temp_folder: Path) -> None:
@@ -70,29 +67,6 @@ def limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def die_with_parent() -> None:
-    """End this process when its parent ends for any reason (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def adopt_orphans() -> None:
-    """Become the parent of processes that a fork leaves behind, so that they can be found (Linux)."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def find_children() -> set[int]:
-    """Return the pids of this process's children (Linux)."""
-    try:
-        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
-    except OSError:
-        return set()
-
-
-def _prctl(option: int, value: int) -> None:
-    with suppress(AttributeError, OSError):
-        _LIBC.prctl(option, value, 0, 0, 0)
 
 
 class AuditGuard:

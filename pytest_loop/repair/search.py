@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_loop.repair.baseline_run import BaselineResult, run_baseline
@@ -20,7 +21,7 @@ from pytest_loop.repair.tracer import make_tracer
 from pytest_loop.repair.trial import CandidateTrial
 from pytest_loop.repair.trial_loop import TrialLoop
 
-_BASELINE_SHARE = 0.4
+_BASELINE_SHARE = 0.2
 
 
 class Search:
@@ -67,13 +68,29 @@ class Search:
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
         trial.check_sharing(self._pool)
+        self._loop.send_plan(self._describe_plan(trial))
         return self._loop.run(candidates, trial)
 
+    def _describe_plan(self, trial: CandidateTrial) -> str:
+        """Describe in one sentence what fits into the time."""
+        seconds = self._loop.seconds_left
+        edits = round(seconds * self._context.workers / trial.estimate_seconds())
+        untested = len(self._tests.items) - len(self._baseline)
+        skipped = f" ({untested} more did not fit into the time)" if untested else ""
+        return (
+            f"{len(self._targets)} failing and {len(self._guards)} passing tests{skipped}, "
+            f"{len(self.state.suspects):,} suspicious lines; {seconds:.0f} s are left, enough for about {edits:,} edits"
+        )
+
     def _run_baseline(self) -> None:
-        """Run the tests as they are, requested ones first."""
+        """Run the tests as they are: requested ones first, then those of the same files, then what fits in the time."""
         names = [item.nodeid for item in self._tests.items]
         requested = set(self._request.failing).intersection(names) or set(names)
-        order = sorted(range(len(names)), key=lambda index: names[index] not in requested)
+        near = {item.path for item in self._tests.items if item.nodeid in requested}
+        order = sorted(
+            range(len(names)),
+            key=lambda index: (names[index] not in requested, self._tests.items[index].path not in near),
+        )
         seconds = self._request.seconds * _BASELINE_SHARE
         baseline = run_baseline(self._tests, self._pool, self._files, order, seconds)
         failing = [
@@ -109,7 +126,7 @@ class Search:
         imported = sorted(path for name in names if (path := self._files.find_file(name)) is not None)
         return self._context.read_sources([*(Path(suspect.path) for suspect in self.state.suspects), *imported])
 
-    def _rank_candidates(self, sources: list[PythonSource]) -> list[Candidate]:
+    def _rank_candidates(self, sources: list[PythonSource]) -> Iterator[Candidate]:
         scores = {(suspect.path, suspect.line): suspect.score for suspect in self.state.suspects}
         failures = [self._baseline[index].failure for index in self._targets]
         items = [self._tests.items[index] for index in self._targets]

@@ -23,8 +23,9 @@ _SLACK = 30.0  # seconds on top of the search's own limit, in case the search ha
 class SearchRound:
     """Send a result, or the import failures that must be repaired first."""
 
-    def __init__(self, context: RoundContext) -> None:
+    def __init__(self, context: RoundContext, *, ignores_import_failures: bool = False) -> None:
         self._context = context
+        self._ignores_import_failures = ignores_import_failures
         self._result: RepairResult | None = None
         self._state = SearchState()
 
@@ -49,7 +50,7 @@ class SearchRound:
     def _search(self, tests: CollectedTests, send: Send) -> None:
         """Search; if imports must be repaired first, only run the tests that can run."""
         request = self._context.request
-        send({"within": request.seconds + _SLACK})
+        send({"within": request.seconds * 1.5 + _SLACK})
         self._context.handle_stop_signal()
         if self._needs_import_repair(tests):
             request = request.model_copy(update={"localise_only": True, "failing": ()})
@@ -60,6 +61,8 @@ class SearchRound:
     def _needs_import_repair(self, tests: CollectedTests) -> bool:
         """Return whether requested tests were not collected and an edit could change that."""
         requested = set(self._context.request.failing)
+        if self._ignores_import_failures:
+            return False
         if requested and requested <= {item.nodeid for item in tests.items}:
             return False
         files = self._context.make_editable_files(item.path for item in tests.items)

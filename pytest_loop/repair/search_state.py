@@ -55,7 +55,6 @@ class SearchState:
     suspects: list[Suspect] = field(default_factory=list)
     plausible_edits: list[PlausibleEdit] = field(default_factory=list)
     templates: Counter[str] = field(default_factory=Counter)
-    candidate_count: int = 0
     crash_count: int = 0
     end_reason: str = ""
 

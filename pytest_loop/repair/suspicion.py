@@ -20,6 +20,8 @@ _RECENCY_WEIGHT = 1e-4
 _SINGLE_FAILURE_WEIGHT = 0.85
 # No test executes the definition of a constant; it gets this share of the score of a line that reads it.
 _DEFINITION_WEIGHT = 0.6
+# A regular expression is code of its own.
+_PATTERN_WEIGHT = 1.0
 
 
 @dataclass(frozen=True)
@@ -91,29 +93,35 @@ def _compute_recency(ages: Mapping[str, float]) -> dict[str, float]:
 def add_definition_scores(sources: Iterable[PythonSource], scores: Mapping[Line, float]) -> dict[Line, float]:
     """Add a share of the scores for lines that define the names which suspicious lines read."""
     sources = list(sources)
-    definitions: dict[str, list[Line]] = {}
+    definitions: dict[str, list[tuple[Line, float]]] = {}
     for source in sources:
-        for name, line in _find_definitions(source.tree.body):
-            definitions.setdefault(name, []).append((str(source.path), line))
+        for name, stmt in _find_definitions(source.tree.body):
+            share = _PATTERN_WEIGHT if _is_pattern(stmt) else _DEFINITION_WEIGHT
+            definitions.setdefault(name, []).append(((str(source.path), stmt.lineno), share))
     combined = dict(scores)
     for source in sources:
         for node in ast.walk(source.tree):
             if name := _get_read_name(node):
-                score = scores.get((str(source.path), getattr(node, "lineno", 0)), 0.0) * _DEFINITION_WEIGHT
-                for definition in definitions.get(name, ()):
-                    if score > combined.get(definition, 0.0):
-                        combined[definition] = score
+                score = scores.get((str(source.path), getattr(node, "lineno", 0)), 0.0)
+                for definition, share in definitions.get(name, ()):
+                    if score * share > combined.get(definition, 0.0):
+                        combined[definition] = score * share
     return combined
 
 
-def _find_definitions(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
-    """Yield the names that assignments in a module or class body define, with their lines."""
+def _is_pattern(stmt: ast.stmt) -> bool:
+    value = getattr(stmt, "value", None)
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "compile"
+
+
+def _find_definitions(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield the names that assignments in a module or class body define, with their statements."""
     for stmt in body:
         if isinstance(stmt, ast.ClassDef):
             yield from _find_definitions(stmt.body)
         elif isinstance(stmt, ast.Assign | ast.AnnAssign):
             targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
-            yield from ((target.id, stmt.lineno) for target in targets if isinstance(target, ast.Name))
+            yield from ((target.id, stmt) for target in targets if isinstance(target, ast.Name))
 
 
 def _get_read_name(node: ast.AST) -> str:

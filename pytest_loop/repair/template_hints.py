@@ -24,8 +24,13 @@ def list_exceptions(failures: Iterable[Failure]) -> tuple[str, ...]:
 
 def collect_hints(failures: Collection[Failure], names: Iterable[str], files: Iterable[Path]) -> Hints:
     """Collect hints from failures, and from the node ids and source files of the failing tests."""
+    names = list(names)
     trees = [tree for path in dict.fromkeys(files) if (tree := _parse_file(path)) is not None]
-    strings = [string for tree in trees for string in _find_strings(tree)]
+    functions = {name.partition("[")[0].rpartition("::")[2] for name in names}
+    near = [
+        string for tree in trees for function in _find_functions(tree, functions) for string in _find_strings(function)
+    ]
+    strings = [*near, *(string for tree in trees for string in _find_strings(tree))]
     parameters = [name.partition("[")[2].rstrip("]") for name in names]
     quoted = [string for failure in failures for string in _QUOTED.findall(failure.message)]
     errors = [failure.error for failure in failures] + [name for tree in trees for name in _find_names(tree)]
@@ -55,7 +60,11 @@ def _parse_file(path: Path) -> ast.Module | None:
         return None
 
 
-def _find_strings(tree: ast.Module) -> Iterator[str]:
+def _find_functions(tree: ast.Module, names: Collection[str]) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in names)
+
+
+def _find_strings(tree: ast.AST) -> Iterator[str]:
     return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 

@@ -19,6 +19,7 @@ from pytest_loop.repair.code_swap import LoadedCode
 from pytest_loop.repair.collected_tests import CollectedTests
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job, Send
 from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate
+from pytest_loop.repair.suspicion import Line
 from pytest_loop.repair.tracer import Tracer
 
 _BASE_FUEL, _FUEL_FACTOR = 20_000, 10
@@ -26,6 +27,7 @@ _BASE_SECONDS, _SECONDS_FACTOR = 2.0, 5.0
 _MAX_TEST_SECONDS = 10.0
 _TESTS_TO_LOOK_AT = 2
 _MAX_BATCH = 16
+_FORK_SECONDS = 0.03
 
 
 @dataclass
@@ -44,6 +46,7 @@ class CandidateTrial:
     batch_size: int = 1
     _targets_by_line: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     _guards_by_unit: dict[int, list[int]] = field(default_factory=dict)
+    _lines_by_unit: dict[int, frozenset[Line]] = field(default_factory=dict)
 
     def check_sharing(self, pool: ForkPool) -> None:
         """Let candidates share forks if tests run the same twice in one process and leave nothing in modules."""
@@ -54,16 +57,25 @@ class CandidateTrial:
         def work(send: Send) -> None:
             self._start_tracing(is_recording=True)
             before = self.loaded.measure_containers()
-            first, second = ([self._run_test(index, None, send) for index in indexes] for _ in range(2))
-            send({"same": first == second and self.loaded.measure_containers() == before})
+            first, second, third = ([self._run_test(index, None, send) for index in indexes] for _ in range(3))
+            # Caches may fill during the first time, which changes the fuel and nothing else.
+            is_same = second == third and [outcome[1:] for outcome in first] == [outcome[1:] for outcome in second]
+            send({"same": is_same and self.loaded.measure_containers() == before})
 
         pool.start(Job(0, work, _BASE_SECONDS))
         while not pool.is_idle:
             for result in pool.collect_results():
                 self.batch_size = _MAX_BATCH if any(message.get("same") for message in result.messages) else 1
 
+    def estimate_seconds(self) -> float:
+        """Estimate how long the first look at a candidate takes."""
+        tests = sum(min(self.baseline[index].seconds, _BASE_SECONDS) for index in self.targets[:_TESTS_TO_LOOK_AT])
+        return tests + _FORK_SECONDS / self.batch_size
+
     def make_job(self, key: int, batch: Sequence[RankedCandidate]) -> Job:
         """Make a complete trial of one candidate, or a first look at several."""
+        for ranked in batch:
+            self.loaded.prepare_unit(ranked.candidate.unit)
         work = self._make_first_look(batch) if len(batch) > 1 else self._make_trial(batch[0])
         return Job(key, work, _BASE_SECONDS)
 
@@ -77,7 +89,7 @@ class CandidateTrial:
                 send({"begun": ranked.rank})
                 undo = self.loaded.swap_function(ranked.candidate.unit, ranked.tree)
                 indexes = self._find_first_targets(ranked)[:_TESTS_TO_LOOK_AT]
-                if undo is None or any(self._run_test(index, None, send)[0] for index in indexes):
+                if undo is None or any(self._run_test(index, None, send)[1] for index in indexes):
                     send({"worth": ranked.rank})
                 if undo is not None:
                     undo()
@@ -140,8 +152,13 @@ class CandidateTrial:
     def _reaches_unit(self, index: int, ranked: RankedCandidate) -> bool:
         if ranked.candidate.unit.function is None:
             return True
-        path, lines = str(ranked.candidate.source.path), ranked.candidate.unit.lines
-        return any(name == path and line in lines for name, line in self.baseline[index].spectrum.lines)
+        return not self._get_unit_lines(ranked).isdisjoint(self.baseline[index].spectrum.lines)
+
+    def _get_unit_lines(self, ranked: RankedCandidate) -> frozenset[Line]:
+        unit = ranked.candidate.unit
+        if id(unit) not in self._lines_by_unit:
+            self._lines_by_unit[id(unit)] = frozenset((str(unit.source.path), line) for line in unit.lines)
+        return self._lines_by_unit[id(unit)]
 
     # -- in a fork
 
@@ -152,32 +169,35 @@ class CandidateTrial:
         """Run the tests; stop as soon as the candidate cannot be plausible any more."""
         failed = fixed = 0
         for index, following in _iterate_with_next(targets):
-            passed = self._run_test(index, following, send)[0]
+            passed = self._run_test(index, following, send)[1]
             fixed, failed = fixed + passed, failed + (not passed)
             if failed >= _TESTS_TO_LOOK_AT:
                 break
         if not fixed:
             return
         for index, following in _iterate_with_next([*guards, *(others if not failed else ())]):
-            if not self._run_test(index, following, send)[0] and index in self.guards:
+            if not self._run_test(index, following, send)[1] and index in self.guards:
                 return
         send({"through": True})
 
-    def _run_test(self, index: int, following: int | None, send: Send) -> tuple[bool, int, str, object]:
+    def _run_test(self, index: int, following: int | None, send: Send) -> tuple[int, bool, str, object]:
         """Run one test and send its outcome; return the outcome with the details that were recorded."""
         baseline = self.baseline[index]
-        send({"begin": index, "within": self._compute_timeout(index)})
-        fuel = _BASE_FUEL + _FUEL_FACTOR * (0 if baseline.is_endless else baseline.fuel)
-        outcome = self.tests.run_test(index, following, fuel)
+        send({"begin": index, "within": compute_timeout(baseline)})
+        outcome = self.tests.run_test(index, following, compute_fuel(baseline))
         send({"at": index, "passed": outcome.passed})
-        return outcome.passed, outcome.fuel, outcome.failure.error, outcome.failure.frames
+        return outcome.fuel, outcome.passed, outcome.failure.error, outcome.failure.frames
 
-    def _compute_timeout(self, index: int) -> float:
-        """Return how long a test may take; the usual time of one that did not end is unknown."""
-        seconds = self.baseline[index].seconds
-        return min(
-            _MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _MAX_TEST_SECONDS else 0.2)
-        )
+
+def compute_fuel(baseline: BaselineResult) -> int:
+    """Return how much fuel a test may use; the usual amount of one that did not end is unknown."""
+    return _BASE_FUEL + _FUEL_FACTOR * (0 if baseline.is_endless else baseline.fuel)
+
+
+def compute_timeout(baseline: BaselineResult) -> float:
+    """Return how long a test may take; the usual time of one that did not end is unknown."""
+    seconds = baseline.seconds if baseline.seconds < _MAX_TEST_SECONDS else 0.2
+    return min(_MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * seconds)
 
 
 def _iterate_with_next(indexes: Sequence[int]) -> Iterator[tuple[int, int | None]]:

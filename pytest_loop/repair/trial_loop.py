@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -17,6 +17,8 @@ from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, Sear
 # After an edit that passes, only candidates with at least this share of its score are still tried.
 _SIMILAR_SCORE, _COMPARABLE_SCORE = 0.3, 0.02
 _SHARE_OF_REMAINING_TIME = 0.5
+_TRIAL_SHARE = 0.2
+_DELETION_FACTOR = 3.0
 _PROGRESS_INTERVAL = 0.5
 
 
@@ -40,7 +42,7 @@ class TrialLoop:
         self._pool = pool
         self._state = state
         self._started = self._last_progress = time.monotonic()
-        self._until = self._started + self._request.seconds
+        self._until = context.started + self._request.seconds
         self._lowest_score = 0.0
         self._untried: Iterator[RankedCandidate] = iter(())
         self._retries: deque[tuple[RankedCandidate, ...]] = deque()
@@ -51,10 +53,15 @@ class TrialLoop:
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def run(self, candidates: Sequence[Candidate], trials: Trials) -> str:
+    @property
+    def seconds_left(self) -> float:
+        """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
+        return max(self._until - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
+
+    def run(self, candidates: Iterable[Candidate], trials: Trials) -> str:
         """Try the candidates; return why the search ended."""
-        self._state.candidate_count = len(candidates)
         self._untried = _filter_candidates(candidates)
+        self._until = time.monotonic() + self.seconds_left
         while True:
             if reason := self._find_end_reason():
                 return reason
@@ -103,7 +110,9 @@ class TrialLoop:
         is_first = not self._state.plausible_edits
         self._state.plausible_edits.append(edit)
         score, seconds = edit.candidate.score, self._request.seconds_after_green
-        if edit.is_green or (edit.is_final and self._request.steps > 1):
+        if edit.is_green and edit.candidate.is_deletion:  # an edit that removes nothing would be better
+            self._shorten_search(score * _COMPARABLE_SCORE, seconds * _DELETION_FACTOR)
+        elif edit.is_green or (edit.is_final and self._request.steps > 1):
             self._shorten_search(score * _SIMILAR_SCORE, seconds)
         elif is_first and self._request.steps > 1:
             remaining = (self._until - time.monotonic()) * _SHARE_OF_REMAINING_TIME
@@ -129,18 +138,21 @@ class TrialLoop:
             self._last_progress = time.monotonic()
             self._context.send_progress(self._make_progress())
 
+    def send_plan(self, plan: str) -> None:
+        """Send what the search is about to do."""
+        self._context.send_progress(self._make_progress().model_copy(update={"plan": plan}))
+
     def _make_progress(self) -> SearchProgress:
         seconds, tried = self.seconds, self._state.tried_count
         return SearchProgress(
             tried=tried,
-            candidates=self._state.candidate_count,
             per_second=round(tried / seconds, 1) if seconds else 0.0,
             seconds=round(seconds, 3),
             green=sum(edit.is_green for edit in self._state.plausible_edits),
         )
 
 
-def _filter_candidates(candidates: Sequence[Candidate]) -> Iterator[RankedCandidate]:
+def _filter_candidates(candidates: Iterable[Candidate]) -> Iterator[RankedCandidate]:
     """Yield the candidates that parse and differ from all earlier ones."""
     duplicates = DuplicateFilter()
     for rank, candidate in enumerate(candidates):

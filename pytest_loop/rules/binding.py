@@ -18,10 +18,10 @@ from pytest_loop.core.model.rules import (
     Severity,
     infer_phase,
 )
-from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.check import find_obstacle, format_value
+from pytest_loop.rules.checks.data_checks import JsonSchema
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
-from pytest_loop.rules.checks.registry import list_checks
-from pytest_loop.rules.checks.review_checks import Sentence
+from pytest_loop.rules.checks.registry import can_read_artifact, list_checks
 from pytest_loop.rules.items import LOADED, VOTES, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import MarkExpression
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
@@ -59,12 +59,19 @@ class Binding:
             criteria.append(
                 Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked_rules)
             )
-        checks = ((key, loaded.check) for key, loaded in _iterate_rules(files))
         self.plan = SessionPlan(
             criteria=tuple(criteria),
             items=self.items,
-            sentences={key: check.sentence for key, check in checks if isinstance(check, Sentence)},
-            judges=tuple(sorted(_find_check_files(files, session.config.rootpath))),
+            checks={key: loaded.raw for key, loaded in _iterate_rules(files)},
+            judges=_list_judges(files, session.config.rootpath),
+            command_files=_list_command_files(files, session.config.rootpath),
+            obstacles=dict(_find_obstacles(session)) if session.config.option.collectonly else {},
+            documents={
+                file.criteria.source: _describe_document(file, session.config.rootpath)
+                for file in files
+                if file.declared or any(can_read_artifact(loaded.check) for loaded in file.rules)
+            },
+            doctest_sources=_find_doctest_sources(tests),
         )
 
     def _add_rule(self, source: str, rule: Rule) -> str:
@@ -127,12 +134,46 @@ def find_phase(item: pytest.Item) -> str:
     return str(mark.kwargs.get("phase") or infer_phase(str(mark.args[0]) if mark.args else "").value)
 
 
-def _find_check_files(files: list[LoadedRuleFile], root: Path) -> set[str]:
-    """Return the files of the project whose functions are checks."""
-    slow = (loaded for _, loaded in _iterate_rules(files) if loaded.is_slow)
-    checks = ((loaded.folder, check) for loaded in slow for check in list_checks(loaded.check))
-    paths = {check.find_file(folder, root) for folder, check in checks if isinstance(check, Python)}
-    return {path.relative_to(root).as_posix() for path in paths if path and path.is_relative_to(root)}
+def _list_judges(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
+    """Return the files of the project with functions or schemas of checks, and those that rule files extend."""
+    paths: set[Path | None] = {path for file in files for path in file.extended}
+    for _, loaded in _iterate_rules(files):
+        for check in list_checks(loaded.check):
+            if isinstance(check, (Python, JsonSchema)):
+                paths.add(check.find_file(loaded.folder, root))
+    return _list_inside(paths, root)
+
+
+def _list_command_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
+    """Return the files of the project that commands of rules name."""
+    slow = [loaded for _, loaded in _iterate_rules(files) if loaded.is_slow]
+    lines = {(loaded.folder, str(getattr(check, "line", ""))) for loaded in slow for check in list_checks(loaded.check)}
+    paths = {folder / word for folder, line in lines for word in line.replace("'", " ").replace('"', " ").split()}
+    return _list_inside({path for path in paths if path.is_file()}, root)
+
+
+def _list_inside(paths: Iterable[Path | None], root: Path) -> tuple[str, ...]:
+    """Return the paths inside the project, from its root."""
+    resolved = {path.resolve() for path in paths if path}
+    top = root.resolve()
+    return tuple(sorted(path.relative_to(top).as_posix() for path in resolved if path.is_relative_to(top)))
+
+
+def _find_obstacles(session: pytest.Session) -> Iterator[tuple[str, str]]:
+    """Yield the key of each rule whose check cannot be carried out here, and the reason."""
+    for item in session.items:
+        if isinstance(item, (RuleItem, FixtureRuleItem)) and (
+            obstacle := find_obstacle(item.loaded.check, item.context)
+        ):
+            yield item.key, obstacle
+
+
+def _describe_document(file: LoadedRuleFile, root: Path) -> str:
+    """Return the path that a rule file names as its artifact, from the root if it is inside; empty without one."""
+    path = file.declared
+    if path is None:
+        return ""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _iterate_rules(files: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:
@@ -194,3 +235,12 @@ def _find_field_problem(name: str, value: Any) -> str | None:
     if name == "holdout" and not isinstance(value, bool):
         return "True or False"
     return None
+
+
+def _find_doctest_sources(items: Iterable[pytest.Item]) -> tuple[str, ...]:
+    """Return the Python files whose only tests are in docstrings."""
+    doctests: dict[str, bool] = {}
+    for item in items:
+        path = item.nodeid.partition("::")[0]
+        doctests[path] = isinstance(item, pytest.DoctestItem) and doctests.get(path, True)
+    return tuple(path for path, has_nothing_else in doctests.items() if has_nothing_else and path.endswith(".py"))

@@ -29,9 +29,8 @@ DATA_FORMATS = ("json", "yaml", "toml")
 class Document:
     """One file as it was when it was read; `shown` is its path in messages."""
 
-    def __init__(self, path: Path, shown: str, text: str, name: str = "") -> None:
+    def __init__(self, path: Path, shown: str, text: str) -> None:
         self.path = path
-        self.name = name or path.name
         self.shown = shown
         self.text = text
         self._data: dict[tuple[str, str | int | None], Any] = {}
@@ -58,7 +57,7 @@ class Document:
 
     def detect_format(self, requested: str | None) -> str:
         """Return the requested format, or the format of the file's suffix."""
-        detected = requested if requested not in (None, "auto") else SUFFIXES.get(Path(self.name).suffix.lower())
+        detected = requested if requested not in (None, "auto") else SUFFIXES.get(self.path.suffix.lower())
         if detected is None:
             raise CheckError(f"cannot tell the format of {self.shown} from its name: say which with `format:`")
         return detected
@@ -106,12 +105,12 @@ class Documents:
         self.root = root
         self._cache: dict[Path, tuple[tuple[int, ...], Document]] = {}
 
-    def read(self, path: Path, name: str = "", link: Path | None = None) -> Document:
-        """Return the document at a path, which `link` may lead to; `name` replaces its file name."""
+    def read(self, path: Path, link: Path | None = None) -> Document:
+        """Return the document at a path, which `link` may lead to."""
         if document := self.find_unchanged(path):
             return document
         stamp = _stat(path)
-        document = Document(path, self.display_path(path), read_text(path), name)
+        document = Document(path, self.display_path(path), read_text(path))
         self._cache[path] = self._cache[link or path] = (stamp, document)
         return document
 

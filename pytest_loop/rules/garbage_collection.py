@@ -19,12 +19,13 @@ def pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def freeze_rules() -> None:
+def freeze_rules(*, is_last_session: bool) -> None:
     """Exclude everything made so far from collections, also from those when the process ends.
 
-    What an earlier session of this process excluded is collected first, so that sessions do not add up.
+    If more sessions may follow in this process, what an earlier one excluded is collected first: sessions must not add
+    up. The process of a run's session ends with it.
     """
-    if gc.get_freeze_count():
+    if gc.get_freeze_count() and not is_last_session:
         gc.unfreeze()
         gc.collect()
     gc.freeze()

@@ -17,6 +17,7 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.check import Answer, Context, run_check
+from pytest_loop.rules.checks.composite_checks import FirstOf
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.garbage_collection import pause_garbage_collection
@@ -83,7 +84,8 @@ class RuleFile(pytest.Module):
             key = f"{loaded.criteria.source}::{rule.rule.id}"
             context = make_context(rule.folder, rule.rule.id in order.confirmed_rules)
             if prepared := order.prepared_checks.get(key):  # a check that an agent made of the rule's sentence
-                rule = replace(rule, check=build_check(prepared, kinds), is_slow=True, raw=prepared)
+                check = FirstOf(checks=(build_check(prepared, kinds), rule.check))
+                rule = replace(rule, check=check, is_slow=True, raw=prepared)
             item_type = FixtureRuleItem if has_autouse or rule.fixtures else RuleItem
             yield from self._make_items(item_type, rule, key, context)
 
@@ -94,7 +96,6 @@ class RuleFile(pytest.Module):
             folder,
             loaded.artifact,
             self.session.stash.setdefault(DOCUMENTS, Documents(root)),
-            name=loaded.artifact_name,
             ask=partial(ask, artifact=folder / loaded.artifact if loaded.artifact else None) if ask else None,
             is_confirmed=is_confirmed,
         )
@@ -179,16 +180,21 @@ class _RuleItemBase(pytest.Item):
         if cache is None or not inputs:
             return None
         evidence = cache.find_evidence(self.nodeid, inputs)
-        self.evidence_fields = {"inputs": inputs, "reused": evidence is not None}
+        tests = evidence.tests if evidence is not None else None
+        self.evidence_fields = {"inputs": inputs, "reused": evidence is not None, "tests": tests}
         return evidence
 
     def _make_evidence(self, context: Context) -> Evidence:
+        context.test_counts.clear()
         try:
             findings = run_check(self.loaded.check, context)
         except NotJudgedError as reason:
             return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
         except LoopError as error:
-            return Evidence(outcome=Outcome.ERROR, text=str(error))
+            return Evidence(outcome=Outcome.UNCHECKED, text=str(error))
+        if counts := context.test_counts:
+            tests = (sum(count.run for count in counts), sum(count.passed for count in counts))
+            self.evidence_fields = {**self.evidence_fields, "tests": tests}
         findings += tuple(
             Finding(expected=f"tests {selector!r} in this session", found="none: add their path to the command")
             for selector in self.unbound
@@ -205,7 +211,9 @@ class _RuleItemBase(pytest.Item):
             lines += [f"    {row}" for row in finding.detail.splitlines()]
         if evidence.text:
             lines.append(evidence.text)
-        if self.loaded.rule.fix:
+        if evidence.outcome is Outcome.UNCHECKED:
+            lines.append("The check cannot be carried out: this is an error of the set-up, not of what is judged.")
+        elif self.loaded.rule.fix:
             lines.append(f"fix: {self.loaded.rule.fix}")
         return "\n".join(lines)
 

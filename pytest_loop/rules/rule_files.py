@@ -41,12 +41,16 @@ class LoadedRule:
 
 @dataclass(frozen=True)
 class LoadedRuleFile:
-    """The criteria and rules of a rule file, and its artifact."""
+    """The criteria and rules of a rule file, and its artifact; `declared` is the one that the file names.
+
+    `extended` are the other files that its rules come from.
+    """
 
     criteria: Criteria
     artifact: Path | None
     rules: tuple[LoadedRule, ...]
-    artifact_name: str = ""
+    declared: Path | None = None
+    extended: tuple[Path, ...] = ()
 
 
 @dataclass
@@ -88,7 +92,7 @@ def load_rule_file(
         thresholds=_merge_thresholds(chain),
         rules=tuple(loaded.rule for loaded in rules),
     )
-    return LoadedRuleFile(criteria, artifact, tuple(rules), declared.name if declared else "")
+    return LoadedRuleFile(criteria, artifact, tuple(rules), declared, tuple(source.path for source in chain[1:]))
 
 
 def _merge_rules(chain: list[Source]) -> list[_MergedRule]:
@@ -136,7 +140,8 @@ def _load_rule(merged: _MergedRule, main: Source, kinds: Kinds) -> LoadedRule | 
 def build_rule(fields: dict[str, Any], remedy: Remedy | None = None, proof: Proof = Proof.EXECUTION) -> Rule:
     """Build a rule from its fields; severity, weight and phase have defaults."""
     severity = Severity(fields.get("severity") or "fail")
-    weight = fields.get("weight")
+    guard = bool(fields.get("guard"))
+    weight = 0 if guard else fields.get("weight")
     fix = fields.get("fix")
     return Rule(
         id=fields["id"],
@@ -146,6 +151,7 @@ def build_rule(fields: dict[str, Any], remedy: Remedy | None = None, proof: Proo
         phase=Phase(fields.get("phase") or infer_phase(fields["id"])),
         must_not=bool(fields.get("must_not")),
         holdout=bool(fields.get("holdout")),
+        guard=guard,
         repeat=fields.get("repeat") or 1,
         need=str(fields.get("need") or "majority"),
         fix=f"run `{fix.command}`" if isinstance(fix, FixCommand) else fix,

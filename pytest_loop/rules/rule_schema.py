@@ -62,6 +62,7 @@ class RuleEntry(StrictModel):
     fix: str | FixCommand | None = None
     must_not: bool | None = None
     holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
+    guard: Annotated[bool, Field(description="must keep passing if it passes at first; never the goal")] | None = None
     repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS)] | None = None
     need: Need = None
     fixtures: list[str] | None = None

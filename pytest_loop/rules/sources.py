@@ -45,6 +45,22 @@ def list_templates() -> list[str]:
     return sorted(path.name.removesuffix(".rules.yaml") for path in TEMPLATES.glob("*.rules.yaml"))
 
 
+def read_template(name: str) -> RuleFile:
+    """Return a template; one without rules if the name is empty."""
+    return read_chain(TEMPLATES / f"{name}.rules.yaml", TEMPLATES, [])[0].model if name else RuleFile()
+
+
+def name_source(source: str) -> str:
+    """Return how messages name a rule file: a template by its name, others by their path."""
+    path = Path(source)
+    return name_template(path.name.removesuffix(".rules.yaml")) if path.parent == TEMPLATES else source
+
+
+def name_template(name: str) -> str:
+    """Return how messages name a template."""
+    return f"template {name}"
+
+
 def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[Source]:
     """Read a rule file and the files it extends, nearest first; stop at one that is invalid."""
     folder = root if path.parent == TEMPLATES or path.name == INFERRED_FILE else path.parent

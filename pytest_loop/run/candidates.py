@@ -13,6 +13,7 @@ from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnav
 from pytest_loop.core.events.run_payloads import CandidateResult
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Evaluation, SealFinding
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
@@ -41,6 +42,10 @@ class Candidate:
     findings: list[SealFinding] = field(default_factory=list)
 
     @property
+    def usage(self) -> Usage:
+        return self.error.usage if self.error else self.reply.usage
+
+    @property
     def changed_lines(self) -> int:
         return self.diff.lines_added + self.diff.lines_removed if self.diff else 0
 
@@ -62,7 +67,7 @@ class Candidate:
             agent=self.agent.name,
             kept=is_kept,
             lines=self.changed_lines,
-            usage=self.reply.usage,
+            usage=self.usage,
             changed=tuple(self.diff.paths[:MAX_PATHS]) if self.diff else None,
             score=evaluation.score if evaluation else None,
             passed=evaluation.passed if evaluation else None,

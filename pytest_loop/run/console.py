@@ -5,8 +5,12 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TextIO
+
+from pytest_loop.show.live_view import LiveView
+from pytest_loop.show.look import Look
 
 YES = ("y", "yes")
 _POLL_SECONDS = 0.5
@@ -17,6 +21,12 @@ class Console:
     """A stream for messages, and standard input for answers."""
 
     stream: TextIO
+    look: Look = field(default_factory=Look)
+
+    @cached_property
+    def live(self) -> LiveView:
+        """The view through which everything is printed."""
+        return LiveView(self.stream, self.look)
 
     @property
     def can_ask(self) -> bool:
@@ -24,7 +34,7 @@ class Console:
         return bool(sys.stdin and sys.stdin.isatty())
 
     def print_line(self, line: str) -> None:
-        print(line, file=self.stream, flush=True)
+        self.live.write(line)
 
     def print_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -37,7 +47,8 @@ class Console:
 
     def read_answer(self, question: str, is_needed: Callable[[], bool] = lambda: True) -> str | None:
         """Return the line typed after a question; None at the end of input, or if the answer is not needed any more."""
-        self.stream.write(question)
+        self.live.hide()
+        self.stream.write(self.look.adapt(question))
         self.stream.flush()
         while not select.select([sys.stdin], [], [], _POLL_SECONDS)[0]:
             if not is_needed():

@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
+from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.runner import Session
 from pytest_loop.settings.settings import Settings
@@ -16,6 +17,7 @@ from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.clean_room import CleanRoom
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -23,8 +25,9 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class RunContext:
     """Everything that stays the same from the start of a run to its end.
 
-    `ask` is None if there is no user to ask. `make_candidate` makes another agent like `agents[index]`, for another
-    folder. `workflow_gate`, `project_notes` and `lessons` are parts of prompts.
+    `project` are the project's files, sealed also if the run writes a document. `ask` is None if there is no user to
+    ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`, `project_notes`
+    and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out files.
     """
 
     settings: Settings
@@ -35,7 +38,7 @@ class RunContext:
     judge: Agent | None
     hook: Any
     live: LiveView
-    project: SealedFiles | None = None
+    project: SealedFiles
     checkpoints: Checkpoints | None = None
     gates: Gates = field(default_factory=Gates)
     ask: Callable[[str], str] | None = None
@@ -45,15 +48,21 @@ class RunContext:
     workflow_gate: str = ""
     project_notes: str = ""
     lessons: tuple[Lesson, ...] = ()
+    fence: RunFence = field(default_factory=RunFence)
+    clean_room: CleanRoom | None = None
 
-    def make_watch(self, should_continue: Callable[[], bool]) -> Watch:
-        """Return the limits under which agents work."""
+    def make_watch(self, should_continue: Callable[[], bool], workspace: Path | None = None) -> Watch:
+        """Return the limits under which agents work in a folder, or in the project."""
         agents = self.settings.agents
-        return Watch(agents.agent_timeout, agents.agent_silence, should_continue=should_continue)
+        fence = self.fence.build(workspace or self.settings.root)
+        return Watch(agents.agent_timeout, agents.agent_silence, should_continue=should_continue, fence=fence)
+
+    def finish_prompt(self, request: AgentRequest) -> AgentRequest:
+        """Return the request with the prompt of a plugin, if one replaces it."""
+        return replace(request, prompt=self.hook.pytest_loop_make_prompt(request=request) or request.prompt)
 
     def answer(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
-        """Send a request to an agent and show its output; a plugin may replace the prompt."""
-        prompt = self.hook.pytest_loop_make_prompt(request=request)
-        with self.live.show_work(f"{request.step} by {agent.name}") as worker:
-            watch = replace(self.make_watch(should_continue), on_output=worker.write)
-            return agent.answer(replace(request, prompt=prompt) if prompt else request, watch)
+        """Send a request to an agent and show its output."""
+        with self.live.show_work(f"{agent.name} · {request.step}") as worker:
+            watch = replace(self.make_watch(should_continue, request.workspace), on_output=worker.write)
+            return agent.answer(request, watch)

@@ -12,6 +12,9 @@ from typing import Generic
 from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import (
+    AcceptanceTestsPrepared,
+    EndPayload,
+    LimitsRaised,
     Payload,
     PhaseError,
     StepPayload,
@@ -19,20 +22,29 @@ from pytest_loop.core.events.run_payloads import (
     StopRequested,
 )
 from pytest_loop.core.machine.run_machine import Command, Machine
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.run_state import State
 from pytest_loop.core.model.vocabulary import Kind, Reason, name_user_stop
-from pytest_loop.core.reporting.outcome import decide
+from pytest_loop.core.reporting.decision import decide
+from pytest_loop.errors import StateError
 from pytest_loop.run.context import RunContext
+from pytest_loop.run.ending import add_diff
 from pytest_loop.run.step_context import StepContext, StepCosts
 from pytest_loop.run.steps import Steps
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 
+# Payloads of a step that did not end as it should.
+_INTERRUPTIONS = (PhaseError, StopRequested)
+
 
 @dataclass
 class Driver(Generic[State]):
-    """One run from where it stands to its end; machine and steps are those of a run or of an experiment."""
+    """One run from where it stands to its end; machine and steps are those of a run or of an experiment.
+
+    `renew` returns the context for a state in which other files are sealed.
+    """
 
     state: State
     machine: Machine[State]
@@ -40,6 +52,7 @@ class Driver(Generic[State]):
     store: Store
     context: RunContext
     listen: Callable[[Event, State], None]
+    renew: Callable[[State], RunContext] | None = None
     pending: list[Event] = field(default_factory=list)
     is_leaving: bool = False
 
@@ -53,17 +66,20 @@ class Driver(Generic[State]):
                     self.flush()
                 for payload in self._execute_all(commands):
                     self._record(payload)
+                    if self.renew and isinstance(payload, AcceptanceTestsPrepared):
+                        self.flush()
+                        self.context = self.renew(self.state)
             self.flush()
-            self.store.clear_current_run(self.state)
             return self.state
         finally:
             gc.unfreeze()
 
     def flush(self) -> None:
-        """Write pending events, and then the state."""
+        """Write pending events, then the state, then the time of the last event into the pointer."""
         if self.pending:
             self.context.files.append(self.pending, self.state)
             self.pending.clear()
+            self.store.update_current_run(self.state)
 
     def _record(self, payload: Payload) -> None:
         event = Event.create(self.state, payload, read_clock())
@@ -79,12 +95,13 @@ class Driver(Generic[State]):
         if reason is not None and not self.state.signals.stop_request and first.kind not in (Kind.STOPPED, Kind.FAILED):
             self.context.files.clear_requests()
             return [StopRequested(reason=reason)]
+        if first.kind not in (Kind.STOPPED, Kind.FAILED) and (limits := self.context.files.take_limit_request()):
+            return [LimitsRaised.model_validate({**limits, "is_exact": True})]
         if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
-            return [Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))]
+            return [self._end(Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP)))]
         if (first.kind is Kind.CRITIQUE_DONE or first.is_success) and (answer := self._ask_person(first)):
             return [answer]
-        is_single = len(commands) == 1 or self._is_agent_shared
-        return [self._execute(first)] if is_single else self._execute_side_by_side(commands)
+        return self._execute_steps(commands)
 
     def _ask_person(self, command: Command) -> Payload | None:
         """Return what a person says at a turning point; events are on disk while they think."""
@@ -95,6 +112,8 @@ class Driver(Generic[State]):
             review = gates.review(self.state)
             return self.steps.conclude(review, self.state) if review else None
         goes_on = gates.allow_iteration(self.state)
+        if gates.is_terminal:
+            self.context.project.accept_current()  # what changed while the question waited is an edit of the user
         if goes_on:
             return None
         if goes_on is None and self.context.files.read_stop_request() is None:
@@ -104,11 +123,33 @@ class Driver(Generic[State]):
     def _make_stop_request(self) -> StopRequested:
         return StopRequested(reason=self.context.files.read_stop_request() or Reason.USER_STOP.value)
 
-    @property
-    def _is_agent_shared(self) -> bool:
-        """Whether the agent that writes also makes the checks, and can do only one thing at a time."""
-        agents = self.context.agents
-        return not agents or any(agent is self.context.judge and agent.is_serial for agent in agents)
+    def _execute_steps(self, commands: tuple[Command, ...]) -> list[Payload]:
+        """Execute commands; however a step ends, files that it must not change are put back before anything else."""
+        if commands[0].step is not None:
+            self.context.project.begin_work()
+        try:
+            payloads = [self._execute(commands[0])] if len(commands) == 1 else self._execute_side_by_side(commands)
+        except BaseException:
+            self._put_back()
+            raise
+        return [
+            payload.model_copy(update={"findings": self._put_back()})
+            if isinstance(payload, _INTERRUPTIONS)
+            else payload
+            for payload in payloads
+        ]
+
+    def _put_back(self) -> tuple[SealFinding, ...]:
+        """Put files back after a step that did not end as it should, and name them."""
+        write = self.context.live.write
+        try:
+            findings = tuple(self.context.project.enforce_seal())
+        except StateError as error:  # the project is gone: the reason why the step ended comes first
+            write(str(error))
+            return ()
+        for finding in findings:
+            write(f"  {finding.path}: {finding.detail}")
+        return findings
 
     def _execute_side_by_side(self, commands: tuple[Command, ...]) -> list[Payload]:
         """Execute two steps at once, and count their time once; if one is interrupted, the other is cancelled."""
@@ -129,7 +170,7 @@ class Driver(Generic[State]):
     def _execute(self, command: Command) -> Payload:
         """Execute a command; an error of a step is a value, and the machine decides what follows."""
         if command.step is None:
-            return self.steps.record(command, self.state)
+            return self._end(self.steps.record(command, self.state))
         started = time.monotonic()
         step_context = StepContext(self.context, self.state, self._should_continue, StepCosts())
         payload: StepPayload
@@ -143,6 +184,10 @@ class Driver(Generic[State]):
             payload = PhaseError(step=command.step.value, reason=str(error), final=is_final)
         payload = payload.model_copy(update={**step_context.costs.fields, "seconds": _measure_since(started)})
         return self.steps.conclude(payload, self.state)
+
+    def _end(self, payload: Payload) -> Payload:
+        """Complete the payload of an end; others stay as they are."""
+        return add_diff(payload, self.state, self.context.files) if isinstance(payload, EndPayload) else payload
 
     def _should_continue(self) -> bool:
         self.context.live.refresh()

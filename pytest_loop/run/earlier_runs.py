@@ -17,7 +17,7 @@ MAX_RUNS = 50
 def load_lessons(store: Store, current: RunFiles) -> tuple[Lesson, ...]:
     """Return the lessons of the latest other runs."""
     others = [files for files in store.list_runs() if files.alias != current.alias]
-    latest = sorted(others, key=_get_modification_time, reverse=True)[:MAX_RUNS]
+    latest = sorted(others, key=lambda files: files.last_change, reverse=True)[:MAX_RUNS]
     return tuple(lesson for files in latest for lesson in _load_run(files))
 
 
@@ -27,10 +27,3 @@ def _load_run(files: RunFiles) -> Iterator[Lesson]:
     history = files.read_history()
     if history.events and not history.damage and history.events[-1].ts >= since:
         yield from find_lessons(history.events, files.alias)
-
-
-def _get_modification_time(files: RunFiles) -> float:
-    try:
-        return files.history.stat().st_mtime
-    except OSError:
-        return 0.0

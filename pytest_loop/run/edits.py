@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.answers import parse_blocked_claim, strip_fence
+from pytest_loop.agents.answers import parse_blocked_claim, split_exit_signal
 from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.run_payloads import ArtifactCreated, CandidateResult, EditPayload, RefinementDone
+from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.run_state import Blocked
 from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.errors import StateError
+from pytest_loop.rules.document_parts import compare_documents
 from pytest_loop.run.candidates import Candidate, CandidateRound
+from pytest_loop.run.document_text import unwrap_document
 from pytest_loop.run.step_context import StepContext
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.edit_counter import EditCounter, Rewrites, count_file_edits, count_project_edits
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 from pytest_loop.workspace.project_diff import render_document_diff
-from pytest_loop.workspace.sealed_files import SealedFiles
 
 MAX_PATHS = 50
 MAX_REPORT_LENGTH = 4_000
@@ -40,9 +44,7 @@ def _edit(context: StepContext, step: Step) -> EditPayload:
         raise AgentUnavailableError(
             "there is nobody to ask: name an agent with --loop-agent (--loop-agents lists those that are installed)"
         )
-    if context.run.project:
-        return _edit_files(context, context.run.project, step)
-    return _edit_document(context, step)
+    return _edit_files(context, step) if context.edits_files else _edit_document(context, step)
 
 
 def _make_payload(context: StepContext, step: Step, **fields: Any) -> EditPayload:
@@ -52,63 +54,83 @@ def _make_payload(context: StepContext, step: Step, **fields: Any) -> EditPayloa
 
 
 def _edit_document(context: StepContext, step: Step) -> EditPayload:
-    """Ask for the document, and write it before its event is recorded."""
+    """Ask for the document, restore all other files, and write it before its event is recorded."""
     run = context.run
+    reply, failure = AgentReply(), None
     with run.artifact.make_scratch_copy() as copy:
         before = Artifact(copy).read_text()
-        reply = context.ask(step, context.agent, artifact=copy)
+        counter = count_file_edits(copy)
+        try:
+            reply = _watch_edits(context, counter).ask(step, context.agent, artifact=copy)
+        except StopRequestedError:
+            raise
+        except AgentError as error:
+            failure = error
         after = _read_copy(copy)
+        rewrites = counter.find_most(copy.parent)
+    if failure and (after is None or after == before):
+        raise failure
+    reply = _read_exit_signal(reply, is_document=after is None or after == before)
     claim = _find_claim(context, reply)
-    text = _choose_text(reply, claim, before, after)
+    text = _choose_text(reply, claim, before, after, run.artifact.path.name)
     path = run.artifact.path
     payload = _make_payload(
         context,
         step,
         exit_signal=reply.exit_signal,
         blocked=claim,
+        findings=tuple(run.project.enforce_seal()),
+        error=_report_failure(context, failure),
         diff=run.redact(render_document_diff(path.name, before or "", text, MAX_DIFF_LENGTH)),
+        change=_redact_parts(compare_documents(before, text, path.name), run.redact),
+        **_describe_rewrites(rewrites, path.name),
         **context.costs.fields,
     )
     return run.files.write_answer(payload, text, path)
 
 
-def _choose_text(reply: AgentReply, claim: Blocked | None, before: str | None, after: str | None) -> str:
+def _choose_text(reply: AgentReply, claim: Blocked | None, before: str | None, after: str | None, name: str) -> str:
     """Return the document: an edited copy comes before the text of the reply."""
     if after is not None and after != before:
         return after
-    if claim or (before and reply.text is None and reply.exit_signal is not None):
+    if claim or (before and not (reply.text or "").strip() and reply.exit_signal is not None):
         return before or ""
     if reply.text is None:
         raise AgentError("expected a document or an edit of it, found neither")
-    text = strip_fence(reply.text)
+    text = unwrap_document(reply.text, name)
     if not text.strip():
         raise AgentError("expected a document, found an empty answer")
     return text
 
 
-def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditPayload:
+def _edit_files(context: StepContext, step: Step) -> EditPayload:
     """Let an agent edit the files, and restore sealed ones.
 
     An agent that fails is no verdict: if it has edited something, the rules decide.
     """
-    run = context.run
+    run, project = context.run, context.run.project
     before = project.current
-    reply, failure = AgentReply(), None
+    reply, failure, rewrites = AgentReply(), None, Rewrites()
     candidates: tuple[CandidateResult, ...] = ()
     try:
         if _uses_candidates(context):
-            reply, candidates = _try_candidates(context, project, step)
-        else:
+            reply, candidates = _try_candidates(context, step)
+        elif context.agent.name == BUILTIN:  # its search writes and reverts files again and again
             reply = context.ask(step, context.agent)
-    except (AgentUnavailableError, StopRequestedError):
+        else:
+            counter = count_project_edits(project)
+            reply = _watch_edits(context, counter).ask(step, context.agent)
+            rewrites = counter.find_most(project.root)
+    except StopRequestedError:
         raise
     except AgentError as error:
         failure = error
+    reply = _read_exit_signal(reply, is_document=False)
     findings = project.enforce_seal()
     if failure and project.digest == before.digest and not findings:
         raise failure
-    if failure:
-        run.live.write(f"{failure}; what it edited is judged all the same")
+    if project.digest == before.digest and not reply.blocked:
+        run.live.write(f"{context.agent.name} changed nothing")
     diff, redact = project.compute_diff(), run.redact
     run.files.write_artifact(redact(diff.text), run.artifact.path)
     return _make_payload(
@@ -118,11 +140,57 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
         blocked=_find_claim(context, reply),
         findings=tuple(findings),
         candidates=candidates,
+        error=_report_failure(context, failure),
         report=redact(reply.report)[:MAX_REPORT_LENGTH],
         diff=redact(project.render_diff(before, MAX_DIFF_LENGTH)),
         artifact_hash=project.digest,
+        change=_redact_parts(_compare_files(before, project.current), redact),
         changed=tuple(diff.paths[:MAX_PATHS]),
+        **_describe_rewrites(rewrites),
     )
+
+
+def _report_failure(context: StepContext, failure: AgentError | None) -> str:
+    """Say that an agent failed after an edit, and return the reason for the history."""
+    if failure:
+        context.run.live.write(f"{failure}; what it edited is judged all the same")
+    return str(failure or "")
+
+
+def _watch_edits(context: StepContext, counter: EditCounter) -> StepContext:
+    """Return a context that looks for edits as often as it looks for a reason to stop."""
+
+    def should_continue() -> bool:
+        counter.poll()
+        return context.should_continue()
+
+    return replace(context, should_continue=should_continue)
+
+
+def _describe_rewrites(rewrites: Rewrites, name: str = "") -> dict[str, Any]:
+    """Return the fields of an edit that wrote a file several times; a scratch copy has the `name` of its original."""
+    return {"rewrites": rewrites.times, "rewritten": name or rewrites.path} if rewrites.times > 1 else {}
+
+
+def _read_exit_signal(reply: AgentReply, *, is_document: bool) -> AgentReply:
+    """Return a reply whose exit signal is a field, also if the agent wrote it into its text."""
+    if reply.text is None:
+        return reply
+    text, signal = split_exit_signal(reply.text, is_document=is_document)
+    return reply.model_copy(
+        update={"text": text, "exit_signal": signal if reply.exit_signal is None else reply.exit_signal}
+    )
+
+
+def _compare_files(before: FileTree, after: FileTree) -> ChangedParts:
+    changes = compare_trees(before, after)
+    return ChangedParts.create(added=changes.added, modified=changes.modified, removed=changes.removed)
+
+
+def _redact_parts(parts: ChangedParts, redact: Callable[[str], str]) -> ChangedParts:
+    """Remove secrets from the names of parts."""
+    groups = {"added": parts.added, "modified": parts.modified, "removed": parts.removed}
+    return parts.model_copy(update={action: tuple(map(redact, names)) for action, names in groups.items()})
 
 
 def _uses_candidates(context: StepContext) -> bool:
@@ -132,18 +200,18 @@ def _uses_candidates(context: StepContext) -> bool:
     )
 
 
-def _try_candidates(
-    context: StepContext, project: SealedFiles, step: Step
-) -> tuple[AgentReply, tuple[CandidateResult, ...]]:
+def _try_candidates(context: StepContext, step: Step) -> tuple[AgentReply, tuple[CandidateResult, ...]]:
     """Return the reply of the best candidate, and the results of all; all of them are paid for."""
     run, request = context.run, context.build_request(step)
+    context.record_prompt(request)
 
     def ask(candidate: Candidate, is_cancelled: Callable[[], bool]) -> AgentReply:
         candidate_request = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
+        candidate_request = run.finish_prompt(candidate_request)
         return run.answer(candidate.agent, candidate_request, lambda: context.should_continue() and not is_cancelled())
 
     candidate_round = CandidateRound(
-        project,
+        run.project,
         run.files.folder,
         context.state.setup.candidates,
         lambda folder: run.make_candidate(context.agent_index, folder),  # type: ignore[misc]
@@ -153,7 +221,7 @@ def _try_candidates(
     )
     best, candidates = candidate_round.choose_best()
     for candidate in candidates:
-        context.costs.add(candidate.agent.name, candidate.reply.usage)
+        context.costs.add(candidate.agent.name, candidate.usage)
     return best.reply, tuple(candidate.summarise(is_kept=candidate is best) for candidate in candidates)
 
 

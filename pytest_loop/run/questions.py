@@ -8,15 +8,20 @@ from typing import TypeVar
 
 from pytest_loop.core.events.run_payloads import ReviewDone
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Opinion
+from pytest_loop.core.model.vocabulary import Opinion, Step
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import OPTION_COUNT
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
+from pytest_loop.core.workload.measurement import Change, Measurement
 from pytest_loop.inference.clarity import Shape
 from pytest_loop.inference.gates import (
     Confirm,
     Gate,
     GateDecision,
     decide_gate,
+    render_baseline_question,
     render_iteration_question,
     render_success_question,
 )
@@ -26,6 +31,7 @@ Ask = Callable[[str], str]
 Answer = TypeVar("Answer")
 YES_BY_DEFAULT = ("", "y", "yes")
 _REGRESSIONS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
+_MAX_CASES = 8
 _PLATEAUS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 
@@ -41,15 +47,38 @@ class Gates:
     def allow_iteration(self, state: RunState) -> bool | None:
         """Return whether another iteration begins; None if the input ended.
 
-        The user is asked after an agent has worked, unless a review has just rejected the result.
+        The user is asked after an agent has worked, unless a review or an answer has just said what to do.
         """
-        has_worked = state.iteration > 1 or bool(state.plan)
-        if not has_worked or state.is_rejected or not self._must_ask(Gate.ITERATION, state):
+        if isinstance(state, ExperimentState) and state.experiment.is_at_baseline:
+            return self._confirm_baseline(state)
+        is_told = state.is_rejected or state.is_answered
+        if not state.has_agent_worked or is_told or not self._must_ask(Gate.ITERATION, state):
             return True
         unmet = len(state.evaluation.unmet) if state.evaluation else 0
         question = render_iteration_question(state.iteration, state.max_iterations, unmet)
         answer = self.read_answer(f"{question} [Y/n] ")
         return None if answer is None else answer.lower() in YES_BY_DEFAULT
+
+    def _confirm_baseline(self, state: ExperimentState) -> bool | None:
+        """Return True if the first edit may be composed, or None to pause; a composer is asked again without this."""
+        if state.get_error(Step.CRITIQUE) or not self._must_ask(Gate.BASELINE, state):
+            return True
+        answer = self.read_answer(f"{render_baseline_question(str(state.experiment.last))} [Y/n, n pauses] ")
+        return True if answer is not None and answer.lower() in YES_BY_DEFAULT else None
+
+    def confirm_tests(self, state: RunState) -> bool | None:
+        """Return whether the user confirms tests that an agent wrote for the task; None if the input ended.
+
+        A run that was started without questions has none here. Without a user, the tests are not confirmed.
+        """
+        is_agreed = self.is_agreed or state.setup.draft.confirmed_by in ("--loop-yes", "loop_confirm")
+        decision = decide_gate(
+            Gate.DRAFT, Shape(state.setup.draft.shape), self.confirm, is_agreed=is_agreed, is_terminal=self.is_terminal
+        )
+        if decision is not GateDecision.ASK:
+            return decision is GateDecision.PASS
+        answer = self.read_answer("judge the work by these tests? [y/N] ")
+        return None if answer is None else answer.lower() in ("y", "yes")
 
     def review(self, state: RunState) -> ReviewDone | None:
         """Return the user's opinion of a result that passes; None without a question, or if there is one already."""
@@ -86,16 +115,20 @@ def ask_for_option(ask: Ask) -> Decision:
     return Decision(chosen=None, reason="sent back by a person", feedback=answer)
 
 
-def ask_about_regression(ask: Ask) -> OnRegression:
-    """Ask what to do about cases that became worse."""
-    return _ask_for_letter(
-        ask, "cases became worse: accept it, try something different, or stop? [a/d/s] ", _REGRESSIONS
-    )
+def ask_about_regression(ask: Ask, change: Change, cause: str) -> OnRegression:
+    """Name the cases that became worse after the edit `cause`, and ask what to do."""
+    after = f" after {shorten(cause, 80)}" if cause else ""
+    fixed = f"; {list_names(change.fixed, _MAX_CASES)} improved" if change.fixed else "; no case improved"
+    news = f"REGRESSION{after}: {', '.join(change.regressions)} passed before{fixed}"
+    question = "accept it, try something different, or stop? [a/d/s, Enter stops] "
+    return _ask_for_letter(ask, f"{news}\n{question}", _REGRESSIONS)
 
 
-def ask_about_plateau(ask: Ask) -> OnPlateau:
-    """Ask whether to continue without progress."""
-    return _ask_for_letter(ask, "nothing has improved for a while: continue or stop? [c/s] ", _PLATEAUS)
+def ask_about_plateau(ask: Ask, flat: int, best: Measurement) -> OnPlateau:
+    """Ask whether to continue after `flat` measurements that were no better than the best one."""
+    news = f"PLATEAU: {flat} times no better than {best} of iteration {best.iteration}"
+    question = "continue with a different approach, or stop? [c/s, Enter stops] "
+    return _ask_for_letter(ask, f"{news}\n{question}", _PLATEAUS)
 
 
 def _ask_for_letter(ask: Ask, question: str, answers: Mapping[str, Answer]) -> Answer:

@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.experiment_payloads import AnalysisDone, OptionChosen
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.run.console import Console
+from pytest_loop.run.ending import read_diffstat
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github_annotations, job_summary, run_tables, run_text
-from pytest_loop.show.live_view import LiveView, choose_style
+from pytest_loop.show import github_annotations, job_summary, run_tables
+from pytest_loop.show.ending_text import describe_next_step, render_end
+from pytest_loop.show.live_view import SHOW_AGENTS, LiveView
+from pytest_loop.show.run_story import RunStory
 from pytest_loop.store.run_files import RunFiles
 
 # Events after which other loops read where this one stands.
@@ -41,29 +45,33 @@ class RunReporter:
     settings: Settings
     console: Console
     redact: Redactor
-    live: LiveView = field(init=False)
+    story: RunStory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.live = LiveView(
-            self.console.stream, choose_style(os.environ, self.settings.verbosity, self.settings.color)
-        )
+        self.story = RunStory(self.console.look)
+
+    @property
+    def live(self) -> LiveView:
+        return self.console.live
 
     def report_event(self, event: Event, state: RunState) -> None:
         """Show an event in as many lines as the verbosity allows."""
-        if self.settings.verbosity > 0:
-            self.live.write(next(run_tables.render_history([event])).rstrip())
-        write = self.live.write if event.kind in _DECISIVE_EVENTS else self.live.explain
-        for line in run_text.render_event(event, state):
-            write(line)
+        self.live.write(next(run_tables.render_history([event])).rstrip(), SHOW_AGENTS)
+        is_decisive = event.kind in _DECISIVE_EVENTS or isinstance(event.payload, (AnalysisDone, OptionChosen))
+        for line in self.story.tell(event, state):
+            self.live.write(line, None if is_decisive else -1)
         if self.settings.output.status_block and event.kind in _STATUS_EVENTS:
-            self.live.write("\n".join(render_status_block(state, run_text.describe_next_step(state))))
-        self.live.update(state)
+            self.live.write("\n".join(render_status_block(state, describe_next_step(state))))
+        self.show_position(state)
+
+    def show_position(self, state: RunState) -> None:
+        """Show in the line of progress which iteration it is."""
+        self.live.position = f"{state.iteration}/{state.max_iterations}"
 
     def report_end(self, state: RunState, files: RunFiles) -> None:
         """Show the result, with annotations and a summary where a build server displays them."""
-        self.live.close()
-        for line in run_text.render_end(state):
-            self.console.print_line(line)
+        self.live.hide()
+        self.console.print_lines(render_end(state, self.console.look, read_diffstat(files)))
         if github_annotations.is_on_github(os.environ):
             folder = github_annotations.find_folder_in_checkout(self.settings.root, os.environ)
             for line in github_annotations.render_annotations(state, folder):
@@ -86,6 +94,5 @@ class RunReporter:
                 self.console.print_line(github_annotations.format_unmute_command(nonce))
 
     def ask(self, question: str, is_needed: Callable[[], bool]) -> str | None:
-        """Ask the user with the live display hidden; None at the end of input."""
-        self.live.hide()
+        """Ask the user; None at the end of input."""
         return self.console.read_answer(question, is_needed)

@@ -2,32 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
-from pytest_loop.core.model.evaluation import Seal
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
 from pytest_loop.store.run_files import RunFiles
+from pytest_loop.workspace import clean_room
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
+from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
-def open_project(root: Path, files: RunFiles, seal: Seal) -> SealedFiles:
-    """Return the files of a run that another process began."""
-    project = SealedFiles(root, files.folder, seal.patterns, seal.allow, seal.outputs)
-    project.resume(seal.files)
-    return project
+def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState, SealedFiles]:
+    """Return the files of a run that another process began; one without a seal is sealed now.
+
+    Other tools, and earlier versions of this one, did not seal the runs of documents. What an interrupted evaluation
+    has set aside is put back first.
+    """
+    clean_room.put_back(files.folder)
+    seal = state.setup.seal
+    if seal is not None:
+        project = SealedFiles(root, files.folder, seal.patterns, seal.allow, seal.outputs)
+        project.module_folders = seal.module_folders
+        project.resume(seal.files)
+        return state, project
+    document = format_path_pattern(state.setup.artifact)
+    paths = {rule.source for rule in state.criteria.rules}
+    project = SealedFiles(root, files.folder, build_seal_patterns(filter(None, paths), (), (document,)), (document,))
+    seal = project.record_seal().model_copy(update={"plugins": None, "start_digest": state.progress.artifact_hash})
+    return state.replace(seal=seal), project
+
+
+def put_back_sealed(project: SealedFiles, files: RunFiles, state: RunState) -> tuple[SealFinding, ...]:
+    """Put back what was sealed when the run began, after a crash of its process; return what had changed.
+
+    Raise `StateError` if that is not possible: the run must not go on with another judge.
+    """
+    findings = (*project.enforce_seal(), *restore_rules(files, state))
+    if lost := project.list_lost():
+        raise StateError(
+            f"{list_names(lost, 3)}: changed since the run began, and the sealed content was not kept: bring it back, "
+            "or start a new run"
+        )
+    return findings
+
+
+def restore_rules(files: RunFiles, state: RunState) -> Iterator[SealFinding]:
+    """Restore inferred rules to what they were when the run began."""
+    rules = state.setup.inferred_rules
+    if rules and not files.save_rules(rules):
+        yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
 
 def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int) -> RestoreResult:
-    """Restore the files that an iteration judged; the baseline of an experiment belongs to its first iteration."""
+    """Restore the files that an iteration judged, or those before the first edit (0).
+
+    The baseline of an experiment belongs to its first iteration.
+    """
+    if number == 0:
+        return project.restore_tree(project.start)
     evaluations = [
         event.payload
         for event in events
@@ -40,7 +83,7 @@ def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int
 
 def remove_checkpoints(root: Path, state: RunState) -> None:
     """Remove the checkpoints of a run from git, if there is a repository."""
-    if state.setup.seal is not None:
+    if state.setup.target is Target.WORKSPACE:
         checkpoints = Checkpoints(root, state.run_id)
         if not checkpoints.unavailable_reason:
             checkpoints.remove_all()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,11 +25,12 @@ from pytest_loop.inference.project_context import FILES, extract_context, render
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.inference.workflow import Workflow
 from pytest_loop.processes import process_marks
-from pytest_loop.run import restore
+from pytest_loop.run import restore, worktree
 from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import load_lessons
+from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_opened
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory
@@ -36,11 +38,13 @@ from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
+from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.store.clock import parse_time
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.clean_room import CleanRoom
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -63,9 +67,11 @@ class Runner:
         )
 
     def check_agents(self) -> None:
-        """Raise `UsageError` for agents and prompts that cannot be used."""
+        """Raise `UsageError` for agents, prompts and fences that cannot be used."""
         if self.settings.prompts:
             prompts.check_templates(self.settings.prompts)
+        choose_tool(self.settings)
+        resolve_opened(self.settings)
         chosen = self.settings.agents
         for flag, specs in (("--loop-agent", chosen.agent), ("--loop-judge", (chosen.judge,))):
             for spec in filter(None, specs):
@@ -86,33 +92,64 @@ class Runner:
     def run(self, state: RunState, files: RunFiles, store: Store, project: SealedFiles | None) -> RunState:
         """Drive a run to its end, and release its files.
 
-        `project` is None for a document, or if another process started the run: then open it from the run's folder.
+        `project` is None if another process started the run: then open it from the run's folder.
         """
         try:
             with ExitStack() as cleanup:
                 cleanup.callback(files.release)
-                if state.setup.seal and project is None:
-                    project = restore.open_project(self.settings.root, files, state.setup.seal)
-                    self.sessions.cache_bytecode(is_new=False)
-                if project:
-                    cleanup.callback(project.close)
+                if project is None:
+                    state, project = self._open_project(state, files)
+                cleanup.callback(project.close)
+                project.outputs |= set(self._list_outputs())
+                started = time.time()
+                project.find_shared = lambda: worktree.find_shared_files(store, state, started)
                 reporter = RunReporter(self.settings, self.console, self.redact)
-                cleanup.callback(reporter.live.close)
-                reporter.live.update(state)
-                self.sessions.print_line = reporter.live.write
+                cleanup.callback(reporter.live.hide)
+                reporter.show_position(state)
                 context = self._make_context(state, files, store, project, reporter, cleanup)
                 machine, steps = select_machine(state), self.make_steps(state, context)
-                driver = Driver(state, machine, steps, store, context, reporter.report_event)
-                return self._drive(driver, context, reporter)
+
+                def renew(state: RunState) -> RunContext:
+                    fence = plan_fence(self.settings, store.root, project, state)
+                    session = RedactedSession(self._make_session(state, files, reporter, fence), self.redact)
+                    return replace(context, session=session, fence=fence)
+
+                driver = Driver(state, machine, steps, store, context, reporter.report_event, renew)
+                return self._drive(driver, reporter)
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
 
-    def _drive(self, driver: Driver[RunState], context: RunContext, reporter: RunReporter) -> RunState:
-        mark = process_marks.compute_folder_mark(context.files.folder)
+    def _open_project(self, state: RunState, files: RunFiles) -> tuple[RunState, SealedFiles]:
+        """Open the files of a run that another process began; put sealed ones back before anything else."""
+        self.sessions.cache_bytecode(is_new=False)
+        state, project = restore.open_project(self.settings.root, files, state)
+        findings = restore.put_back_sealed(project, files, state)
+        self.console.print_lines(f"{finding.path}: {finding.detail}" for finding in findings)
+        if findings:
+            self.console.print_line(
+                f"sealed files stay as they were when the run began; copies are in {files.folder / 'discarded'}, and a "
+                "new run uses what you change"
+            )
+        return state, project
+
+    def _list_outputs(self) -> Iterator[str]:
+        """Yield the files of the project that this process itself writes beside those of the run."""
+        settings = self.settings
+        output, root = settings.output, settings.root.resolve()
+        names = (output.json, output.report, settings.agents.record, settings.workload.debrief)
+        for path in ((settings.folder / name).resolve() for name in filter(None, names)):
+            if path.is_relative_to(root):
+                yield path.relative_to(root).as_posix()
+
+    def _drive(self, driver: Driver[RunState], reporter: RunReporter) -> RunState:
+        mark = process_marks.compute_folder_mark(driver.context.files.folder)
         with process_marks.mark_descendants(mark), reporter.mute_commands():
             state = driver.run()
+        context = driver.context
         self._restore_best(state, context)
         reporter.report_end(state, context.files)  # before the files are released: a follower reads the end
+        if context.fence.warning:
+            self.console.print_line(context.fence.warning)
         return state
 
     def _make_context(
@@ -120,7 +157,7 @@ class Runner:
         state: RunState,
         files: RunFiles,
         store: Store,
-        project: SealedFiles | None,
+        project: SealedFiles,
         reporter: RunReporter,
         cleanup: ExitStack,
     ) -> RunContext:
@@ -137,17 +174,18 @@ class Runner:
             lambda question: reporter.ask(question, lambda: files.read_stop_request() is None),
         )
         can_ask = gates.is_terminal and not settings.start.yes
+        fence = plan_fence(settings, store.root, project, state)
         return RunContext(
             settings,
             files,
             Artifact(settings.root / state.setup.artifact),
-            RedactedSession(self._make_session(state, files, reporter), self.redact),
+            RedactedSession(self._make_session(state, files, reporter, fence), self.redact),
             agents,
             judge or (agents[0] if agents else None),
             self.hook,
             reporter.live,
             project,
-            self._find_checkpoints(state, reporter) if project else None,
+            self._find_checkpoints(state, reporter),
             gates,
             ask=(lambda question: gates.read_answer(question) or "") if can_ask else None,
             make_candidate=lambda index, folder: self.agents.make_another(specs[index], folder),
@@ -156,16 +194,35 @@ class Runner:
             workflow_gate=Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else "",
             project_notes=render_notes(extract_context(read_files(settings.root, FILES))),
             lessons=load_lessons(store, files) if chosen.memory else (),
+            fence=fence,
+            clean_room=self._open_clean_room(state, files, project, fence, cleanup),
         )
+
+    def _open_clean_room(
+        self, state: RunState, files: RunFiles, project: SealedFiles, fence: RunFence, cleanup: ExitStack
+    ) -> CleanRoom | None:
+        """Return the clean room for deciding evaluations, if the start of the run listed what is left out."""
+        seal = state.setup.seal
+        if seal is None or not seal.left_out:
+            return None
+        document = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""
+        room = CleanRoom(project, files.folder, fence.opened, document=document)
+        cleanup.callback(room.close)
+        room.open(seal.left_out)
+        return room
 
     def _make_agent(self, spec: str, cleanup: ExitStack) -> Agent:
         agent = self.agents.make(spec)
         cleanup.callback(agent.close)
         return agent
 
-    def _make_session(self, state: RunState, files: RunFiles, reporter: RunReporter) -> SubprocessSession:
-        """Return the session of the run, shown live and stopped with the run."""
+    def _make_session(
+        self, state: RunState, files: RunFiles, reporter: RunReporter, fence: RunFence
+    ) -> SubprocessSession:
+        """Return the session of the run, fenced, shown live and stopped with the run."""
         session = self.sessions.make(state.setup.arguments, parse_time(state.created_at))
+        # Rules about a document may write beside it, and it may lie in the folder of the run.
+        session.fence = fence.build(self.settings.root, is_state_open=state.setup.target is Target.ARTIFACT)
         session.on_output = RedactedStream(reporter.live.write_session_output, self.redact)
 
         def should_continue() -> bool:
@@ -173,19 +230,29 @@ class Runner:
             return files.can_continue
 
         session.should_continue = should_continue
+        look = reporter.console.look
+        if look.verbosity >= SHOW_SESSIONS:
+            colour = "yes" if look.is_coloured else "no"
+            # `-v` shows the session as pytest prints it; further ones make the session verbose.
+            session.columns = look.width
+            session.display = (f"--color={colour}", f"--verbosity={look.verbosity - SHOW_SESSIONS}")
         return session
 
     def _find_checkpoints(self, state: RunState, reporter: RunReporter) -> Checkpoints | None:
+        """Return where the files of every iteration are kept in git; a document has no checkpoints."""
+        if state.setup.target is not Target.WORKSPACE:
+            return None
         checkpoints = Checkpoints(self.settings.root, state.run_id)
         if checkpoints.unavailable_reason:
-            reporter.live.write(f"no checkpoints in git: {checkpoints.unavailable_reason}")
+            reporter.live.write(f"no checkpoints in git: {checkpoints.unavailable_reason}", SHOW_SESSIONS)
             return None
         return checkpoints
 
     def _restore_best(self, state: RunState, context: RunContext) -> None:
         """Restore the files of the best iteration after a run without success, if `--loop-keep best` is set."""
         best, project = state.progress.best, context.project
-        if project is None or best is None or state.stop.passed or self.settings.workspace.keep != "best":
+        is_wanted = self.settings.workspace.keep == "best" and state.setup.target is Target.WORKSPACE
+        if not is_wanted or best is None or state.stop.passed:
             return
         if best.iteration != state.iteration:
             restore.restore_iteration(project, context.files.read_history().events, best.iteration)

@@ -11,6 +11,7 @@ from pytest_loop.session.history import SessionHistory
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings
+from pytest_loop.show.live_view import LiveView
 
 
 @dataclass
@@ -20,6 +21,7 @@ class SessionFactory:
     settings: Settings
     print_line: PrintLine
     bytecode: BytecodeCache | None = None
+    live: LiveView | None = None
     _launcher: Launcher | None = None
     _history: SessionHistory = field(default_factory=SessionHistory)
 
@@ -28,7 +30,7 @@ class SessionFactory:
         judging = self.settings.judging
         if self._launcher is None:
             self._launcher = make_launcher(judging.session, arguments, self.settings.root, started_at, self._print)
-        return SubprocessSession(
+        session = SubprocessSession(
             arguments,
             self.settings.folder,
             judging.session_timeout,
@@ -38,6 +40,15 @@ class SessionFactory:
             launcher=self._launcher,
             history=self._history,
         )
+        if self.live is not None:
+            session.show_progress = self.live.show_session
+            session.should_continue = self._refresh
+        return session
+
+    def _refresh(self) -> bool:
+        if self.live is not None:
+            self.live.refresh()
+        return True
 
     def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
         """Give all later sessions a bytecode cache of their own, and return it."""

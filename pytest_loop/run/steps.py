@@ -22,13 +22,17 @@ from pytest_loop.core.events.run_payloads import (
     StepPayload,
     Stopped,
 )
+from pytest_loop.core.judging.assessment import group_verdicts
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.judging.run_draft import plan_steps
+from pytest_loop.core.judging.run_draft import is_test_rule, plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
+from pytest_loop.core.model.evaluation import Critique, Issue
 from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step
-from pytest_loop.core.reporting.outcome import decide, report_budget
+from pytest_loop.core.reporting.decision import decide
+from pytest_loop.core.reporting.outcome import report_budget
 from pytest_loop.run import edits
+from pytest_loop.run.acceptance_tests import prepare_tests
 from pytest_loop.run.prepared_checks import parse_checks
 from pytest_loop.run.repair_task import find_suspicious_lines
 from pytest_loop.run.step_context import StepContext
@@ -75,11 +79,12 @@ class RunSteps:
 
 
 def end_run(command: Command, state: RunState) -> Stopped | Failed:
-    """Return the payload of the end of a run."""
+    """Return the payload of the end of a run; a stop that was asked for keeps the words of the user."""
     reason = command.reason or Reason.USER_STOP
+    words = state.signals.stop_request if reason is Reason.USER_STOP else reason.value
     budget = report_budget(state) if reason is Reason.BUDGET_EXCEEDED else {}
     payload_class = Failed if command.kind is Kind.FAILED else Stopped
-    return payload_class(reason=reason.value, decision=decide(state, reason), **budget)
+    return payload_class(reason=words or reason.value, decision=decide(state, reason), **budget)
 
 
 def _plan(context: StepContext) -> PlanCreated:
@@ -88,7 +93,8 @@ def _plan(context: StepContext) -> PlanCreated:
     if run.settings.agents.plan == "agent" and run.agents:
         reply = context.ask(Step.PLAN, context.agent, schema=PlanAnswer.model_json_schema())
         return PlanCreated(plan=tuple(validate_answer(reply, PlanAnswer).plan))
-    visible = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
+    active = state.criteria.get_active_rules(state.phase)
+    visible = [rule for rule in active if not rule.holdout and (not rule.guard or rule.id in unmet)]
     return PlanCreated(plan=tuple(plan_steps(visible, unmet)))
 
 
@@ -106,7 +112,8 @@ def _prepare(context: StepContext) -> ChecksPrepared:
 
 
 def _evaluate(context: StepContext) -> EvaluationDone:
-    return EvaluationDone(**dict(context.make_evaluator().evaluate()))
+    evaluation = context.make_evaluator().evaluate()
+    return EvaluationDone(**dict(evaluation), verdicts=group_verdicts(context.state.criteria, evaluation))
 
 
 def _criticise(context: StepContext) -> CritiqueDone:
@@ -115,13 +122,29 @@ def _criticise(context: StepContext) -> CritiqueDone:
         return CritiqueDone()
     tokens, review = run.settings.agents.critique_tokens, state.signals.review
     critique = build_critique(state.criteria, state.evaluation, state.progress.attempts, tokens, review)
-    if run.project and _wants_localisation(context):
+    critique = _name_sealed_places(critique, context)
+    if context.edits_files and _wants_localisation(context):
         with run.live.show_work("looking for suspicious lines"):
-            task = context.make_repair(run.project).build_task()
+            task = context.make_repair().build_task()
             suspects = find_suspicious_lines(task, run.settings.root, run.make_watch(context.should_continue))
         critique = critique.model_copy(update={"suspects": suspects})
     critique = run.hook.pytest_loop_critique(evaluation=state.evaluation, critique=critique) or critique
     return CritiqueDone(**dict(critique))
+
+
+def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
+    """Return a critique that says so where a rule complains about a sealed file; tests always fail in one."""
+    rules, is_sealed = context.state.criteria.by_id, context.run.project.sealed.matches
+
+    def name_place(issue: Issue) -> Issue:
+        path = issue.where.partition(":")[0]
+        rule = rules.get(issue.rule_id)
+        if not path or rule is None or is_test_rule(rule) or not is_sealed(path):
+            return issue
+        hint = f"{path} is sealed: format it, or sort its imports; if it needs more, answer BLOCKED {rule.id}: WHY."
+        return issue.model_copy(update={"fix_instruction": f"{issue.fix_instruction} {hint}".strip()})
+
+    return critique.model_copy(update={"issues": tuple(map(name_place, critique.issues))})
 
 
 def _wants_localisation(context: StepContext) -> bool:
@@ -134,6 +157,7 @@ _STEPS: dict[Kind, Callable[[StepContext], StepPayload]] = {
     Kind.PLAN_CREATED: _plan,
     Kind.ARTIFACT_CREATED: edits.produce,
     Kind.CHECKS_PREPARED: _prepare,
+    Kind.TESTS_PREPARED: prepare_tests,
     Kind.EVALUATION_DONE: _evaluate,
     Kind.CRITIQUE_DONE: _criticise,
     Kind.REFINEMENT_DONE: edits.refine,

@@ -11,10 +11,12 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
-from pytest_loop.store.project_runs import Store
+from pytest_loop.store.project_runs import Store, read_state
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.seal import format_path_pattern
 
 
 def get_branch(alias: str) -> str:
@@ -71,12 +73,32 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
             )
 
 
+def find_shared_files(store: Store, state: RunState, since: float) -> PathPatterns:
+    """Return the patterns of files that other runs may have edited in the same folder since a time."""
+    patterns: list[str] = []
+    for files in store.list_runs():
+        if files.alias != state.task_alias and (files.is_busy or files.last_change >= since):
+            other = read_state(files)
+            scope = _find_edit_scope(other, store) if other else None
+            if scope and scope.root == find_root(state, store):
+                patterns += scope.globs or ("*",)
+    return PathPatterns(patterns)
+
+
 def _find_edit_scope(state: RunState, store: Store) -> EditScope | None:
     """Return what a run may edit; None for a document in the run's folder."""
+    seal = state.setup.work_seal or state.setup.seal
+    allow = seal.allow if seal else ()
+    if state.setup.target is Target.ARTIFACT:
+        document = format_path_pattern(state.setup.artifact)
+        is_private = (store.project / state.setup.artifact).is_relative_to(store.root / state.task_alias)
+        allow = tuple(pattern for pattern in (allow or (document,)) if pattern != document or not is_private)
+        if not allow:
+            return None
+    return EditScope(find_root(state, store), allow)
+
+
+def find_root(state: RunState, store: Store) -> str:
+    """Return the folder in which a run works: the project, or its own worktree."""
     arguments = list(state.setup.arguments)
-    root = arguments[arguments.index("--rootdir") + 1] if "--rootdir" in arguments else str(store.project)
-    if state.setup.target is Target.WORKSPACE:
-        return EditScope(root, state.setup.seal.allow if state.setup.seal else ())
-    run_folder = store.root / state.task_alias
-    is_private = (store.project / state.setup.artifact).is_relative_to(run_folder)
-    return None if is_private else EditScope(root, (f"/{state.setup.artifact}",))
+    return arguments[arguments.index("--rootdir") + 1] if "--rootdir" in arguments else str(store.project)

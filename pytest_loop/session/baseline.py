@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pytest_loop.core.model.rules import CriteriaScore, Value, Verdict
 from pytest_loop.errors import SavedFileError
 
-_RANK = {Verdict.PASS: 0, Verdict.NA: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
+_RANK = {Verdict.PASS: 0, Verdict.NA: 1, Verdict.WARN: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
 
 
 class Baseline(Value):

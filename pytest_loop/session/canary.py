@@ -1,34 +1,64 @@
-"""A hidden item that must fail: it shows whether code under test has patched pytest so that everything passes."""
+"""Hidden items that must fail: they show whether code under test has patched pytest so that everything passes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import random
+import sys
+import unittest
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
+from pytest_loop.session.interference import Watch
+
+# Comparison helpers of a library that many tests use.
+_HELPERS = ("assert_equal", "assert_array_equal", "assert_allclose")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
 
 class Canary:
-    """Run a failing item before and after all others, and report whether it failed."""
+    """Run failing items before, among and after all others, report whether they failed, and look for interference.
 
-    def __init__(self, token: str, report: Callable[[bool], None]) -> None:
+    The random `token` chooses names and places, so that code under test cannot tell these items from others.
+    """
+
+    def __init__(self, token: str, watch: Watch, report: Callable[[bool], None]) -> None:
         self._token = token
+        self._watch = watch
         self._report = report
+        self._random = random.Random(token)  # noqa: S311 - nothing is encrypted
+        self._place = ""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        self._report(self._fails(session))
+        self._place = self._random.choice(session.items).nodeid if session.items else ""
+        self._run(session)
         try:
             return (yield)
         finally:
-            self._report(self._fails(session))
+            self._run(session)
+            self._watch.check(is_end=True)
 
-    def _fails(self, session: pytest.Session) -> bool:
-        def fail() -> None:
-            raise AssertionError(self._token)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        result = yield
+        if item.nodeid == self._place:
+            self._run(item.session)
+        return result
 
-        module = _CanaryModule.from_parent(session, path=session.path / f"test_{self._token}.py")
-        item = _CanaryItem.from_parent(module, name=f"test_{self._token}", callobj=fail)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        self._watch.check_core()
+        return (yield)
+
+    def _run(self, session: pytest.Session) -> None:
+        self._watch.check(is_end=False)
+        self._report(all(self._fails(session, test) for test in _list_failing_tests(self._token)))
+
+    def _fails(self, session: pytest.Session, test: Callable[[], object]) -> bool:
+        item = self._make_item(session, test)
         hook = item.ihook
         reports = []
         for when, call in (
@@ -38,7 +68,16 @@ class Canary:
         ):
             info = pytest.CallInfo.from_call(call, when=when)  # type: ignore[arg-type]
             reports.append(hook.pytest_runtest_makereport(item=item, call=info))
-        return reports[1].outcome == "failed" and self._token in reports[1].longreprtext
+        return bool(reports[1].outcome == "failed" and self._token in reports[1].longreprtext)
+
+    def _make_item(self, session: pytest.Session, test: Callable[[], object]) -> pytest.Function:
+        """Return an item that is named like one of the session, and seems to be beside it."""
+        model = self._random.choice(session.items) if session.items else None
+        path = model.path if model else session.path / "test_it.py"
+        name = model.name.partition("[")[0] if model else "test_it"
+        letters = "".join(self._random.choices(_LETTERS, k=3))
+        module = _CanaryModule.from_parent(session, path=path)
+        return _CanaryItem.from_parent(module, name=f"{name}_{letters}", callobj=test)
 
 
 class _CanaryModule(pytest.Module):
@@ -48,3 +87,29 @@ class _CanaryModule(pytest.Module):
 class _CanaryItem(pytest.Function):
     def setup(self) -> None:
         """Skip autouse fixtures."""
+
+
+def _list_failing_tests(token: str) -> Iterator[Callable[[], object]]:
+    """Yield tests that must fail, each by another way of testing, with the token in their message."""
+    yield partial(_fail_plainly, token)
+    yield partial(_fail_to_raise, token)
+    yield partial(_fail_approximately, token)
+    yield partial(unittest.TestCase().assertEqual, token, "")
+    testing = sys.modules.get("numpy.testing")
+    yield from (partial(getattr(testing, name), 1, 2, err_msg=token) for name in _HELPERS if hasattr(testing, name))
+
+
+def _fail_plainly(token: str) -> None:
+    assert not token, token  # noqa: S101
+
+
+def _fail_to_raise(token: str) -> None:
+    try:
+        with pytest.raises(LookupError):
+            pass
+    except pytest.fail.Exception:
+        raise AssertionError(token) from None
+
+
+def _fail_approximately(token: str) -> None:
+    assert pytest.approx(1) == 2, token  # noqa: S101

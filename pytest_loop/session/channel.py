@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 MAX_BUFFERED = 50
+_OWN_PACKAGES = ("pytest_loop", "xdist")
 
 
 class Channel:
-    """Write one JSON object per line into the pipe."""
+    """Write one JSON object per line into the pipe, after the key of the session.
 
-    def __init__(self, descriptor: int) -> None:
+    Code under test can find the pipe, too; it does not know the key. `columns` is the width of the terminal that shows
+    the session.
+    """
+
+    def __init__(self, descriptor: int, key: str, columns: int = 0) -> None:
+        self._key = key
         os.set_inheritable(descriptor, False)
+        self._columns = columns
         self._descriptor = descriptor
         self._buffer: list[tuple[str, dict[str, Any]]] = []
 
@@ -34,20 +41,31 @@ class Channel:
 
     def _write(self, *lines: str) -> None:
         buffered = [json.dumps({"evidence": self._buffer})] if self._buffer else []
-        data = memoryview("".join(f"{line}\n" for line in (*buffered, *lines)).encode())
+        data = memoryview("".join(f"{self._key} {line}\n" for line in (*buffered, *lines)).encode())
         self._buffer.clear()
         while data:
             data = data[os.write(self._descriptor, data) :]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Print as wide as the terminal of the run."""
+        if self._columns and session.config.pluginmanager.has_plugin("terminalreporter"):
+            session.config.get_terminal_writer().fullwidth = self._columns
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.send(start=nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.send(problem=report.nodeid, text=report.longreprtext)
+            self.send(problem=(report.nodeid, report.longreprtext))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        plugins = (name for name, plugin in session.config.pluginmanager.list_name_plugin() if plugin is not None)
-        self.send(plugins=sorted(name for name in plugins if not name.isdigit()))
-        self.send(exit_status=int(session.exitstatus))
+        plugins = session.config.pluginmanager.list_name_plugin()
+        self.send(plugins=sorted(name for name, plugin in plugins if not name.isdigit() and _can_interfere(plugin)))
+        self.send(end=(int(session.exitstatus), session.testsfailed))
+
+
+def _can_interfere(plugin: object) -> bool:
+    """Return whether a plugin is there, and is none of those that a session itself adds to run tests in workers."""
+    return plugin is not None and type(plugin).__module__.partition(".")[0] not in _OWN_PACKAGES

@@ -23,7 +23,7 @@ class SessionHistory:
         reusable = {
             nodeid: evidence.model_dump(mode="json", exclude_defaults=True)
             for nodeid, evidence in items
-            if order.can_reuse and evidence.inputs
+            if order.can_reuse and evidence.inputs and evidence.outcome is not Outcome.UNCHECKED
         }
         return order.model_copy(
             update={
@@ -46,4 +46,4 @@ class SessionHistory:
 
 def is_failure(evidence: Evidence) -> bool:
     """Return whether the evidence is a failure of its rule."""
-    return evidence.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
+    return evidence.outcome in (Outcome.UNCHECKED, Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

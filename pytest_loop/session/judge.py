@@ -1,10 +1,11 @@
 """A session that judges: its plan, its messages to the run, its score, and its exit code.
 
-With xdist there is one in the controller, which has no items, and one in each worker, which sees only its own reports.
+With xdist there is one in the controller, which has no items, and one in each worker, which sees its own reports.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
+    from pytest_loop.session.run_signals import RunSignals
 
 _PLUGIN = "loop-session"
-_CANARY = "loop_canary"
+# The variable that tells a worker of xdist that it belongs to a run.
+WORKER_VARIABLE = "PYTEST_LOOP_WORKER"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
-_CHANNEL: pytest.StashKey[int] = pytest.StashKey()
+_CHANNEL: pytest.StashKey[tuple[int, str]] = pytest.StashKey()
 
 
 class JudgingSession:
@@ -80,9 +83,17 @@ class JudgingSession:
             return None
         from pytest_loop.session.channel import Channel
 
-        channel = Channel(self.config.stash[_CHANNEL])
+        channel = Channel(*self.config.stash[_CHANNEL], self.order.columns)
         self.config.pluginmanager.register(channel, "loop-channel")
         return channel
+
+    @cached_property
+    def signals(self) -> RunSignals:
+        from pytest_loop.session.run_signals import RunSignals
+
+        signals = RunSignals(self.config, self.channel)
+        self.config.pluginmanager.register(signals, "loop-signals")
+        return signals
 
     @cached_property
     def recorder(self) -> Recorder:
@@ -123,6 +134,7 @@ class JudgingSession:
             self.config.option.maxfail = 1
         if order.judge_address:
             self._judge_address = (order.judge_address, order.judge_key)
+        _ = self.signals
         if self.channel is not None:
             _ = self.recorder
 
@@ -153,8 +165,13 @@ class JudgingSession:
         self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")
         if self.order is not None and self.order.canary:
             from pytest_loop.session.canary import Canary
+            from pytest_loop.session.interference import WATCH
+            from pytest_loop.session.test_code import find_replaced_tests
 
-            self.config.pluginmanager.register(Canary(self.order.canary, self._report_canary), "loop-canary")
+            replaced = find_replaced_tests(session.items)
+            binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
+            canary = Canary(self.order.canary, self.config.stash[WATCH], self.signals.report_canary)
+            self.config.pluginmanager.register(canary, "loop-canary")
         if self.is_worker:
             self._folder.write_plan(binding.plan)
             return
@@ -162,15 +179,8 @@ class JudgingSession:
         _ = self.recorder
         if self.channel is not None:
             self.channel.send_plan(self.plan.model_dump_json())
-        elif not binding.has_tests:  # tests may examine objects with `gc`, which does not list frozen ones
-            freeze_rules()
-
-    def _report_canary(self, has_failed: bool) -> None:
-        """Send the canary's outcome to the run; a worker passes it to the controller when it ends."""
-        if self.is_worker:
-            self.config.workeroutput.setdefault(_CANARY, []).append(has_failed)  # type: ignore[attr-defined]
-        elif self.channel is not None:
-            self.channel.send(canary=has_failed)
+        if not binding.has_tests:  # tests may examine objects with `gc`, which does not list frozen ones
+            freeze_rules(is_last_session=self.channel is not None)
 
     # -- xdist
 
@@ -194,11 +204,6 @@ class JudgingSession:
         if self.plan is not None and "recorder" not in vars(self):
             self.recorder.pytest_runtest_logreport(report)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        for has_failed in getattr(node, "workeroutput", {}).get(_CANARY, ()):
-            self._report_canary(has_failed)
-
     # -- end
 
     @pytest.hookimpl(tryfirst=True)
@@ -216,9 +221,8 @@ class JudgingSession:
         from pytest_loop.session.reports import add_junit_scores
 
         evaluations = self.recorder.score_criteria(self.plan, Phase(self.settings.phase))
-        self.evaluations = [
-            apply_custom_score(evaluation, self.config.hook.pytest_loop_score) for evaluation in evaluations
-        ]
+        score = self.config.hook.pytest_loop_score
+        self.evaluations = [apply_custom_score(evaluation, score) for evaluation in evaluations]
         add_junit_scores(self.config, self.evaluations)
         if self.order is None:
             save_durations(self.config, self.recorder.durations)
@@ -229,7 +233,9 @@ class JudgingSession:
     @property
     def _is_acceptable(self) -> bool:
         regressions = self._find_regressions()
-        return all(evaluation.passed for evaluation in self.evaluations) if regressions is None else not regressions
+        if regressions is not None:
+            return not regressions
+        return all(evaluation.passed and not evaluation.unverified for evaluation in self.evaluations)
 
     def _find_regressions(self) -> list[str] | None:
         """Return the rules that are worse than at the baseline; None without a baseline."""
@@ -277,16 +283,19 @@ def get_session(config: pytest.Config) -> JudgingSession:
 
 
 def join_run(config: pytest.Config, text: str) -> None:
-    """Make this session one of a run; `text` has the descriptor of the run's pipe and the path of its order."""
+    """Make this session one of a run; `text` has descriptor and key of its pipe, and the path of its order."""
+    from pytest_loop.session.interference import start_watch
     from pytest_loop.session.judging_modules import load_judging_modules
 
     load_judging_modules()
+    start_watch(config)
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
         from pytest_loop.session.warm import xdist_workers
 
         xdist_workers.patch_execnet_to_isolate()
-    descriptor, _, path = text.partition(" ")
-    config.stash[_CHANNEL] = int(descriptor)
+        os.environ[WORKER_VARIABLE] = "1"
+    descriptor, key, path = text.split(" ", 2)
+    config.stash[_CHANNEL] = int(descriptor), key
     load_order(config, Path(path))
 
 
@@ -294,6 +303,10 @@ def load_order(config: pytest.Config, path: Path) -> None:
     """Load the order of the run that this session belongs to."""
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.items import ORDER
+    from pytest_loop.session.collection_scope import CollectionScope
+    from pytest_loop.session.reads import record_reads
 
-    config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
+    order = config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path
+    record_reads(config, lambda: get_session(config).channel)
+    config.pluginmanager.register(CollectionScope(order.left_out, order.only), "loop-collection-scope")

@@ -22,6 +22,8 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         note = getattr(report, "loop", None)
+        if str(report.outcome) == "rerun":  # of pytest-rerunfailures: another attempt follows
+            return
         if note is not None:
             self._add(report.nodeid, note["evidence"])
         elif report.failed:  # the controller reports a worker that crashed

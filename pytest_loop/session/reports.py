@@ -131,6 +131,8 @@ def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_bef
         return "known"
     if not rule.is_blocking:
         return "warned" if rule.severity is Severity.WARN else "info"
+    if evidence.outcome is Outcome.UNCHECKED:
+        return "error"
     return "missed" if _is_undecided(item, rule) else str(evidence.outcome.value)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.parameters import match_parameters
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_module_rule
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
@@ -18,33 +19,61 @@ from pytest_loop.session.history import is_failure
 
 @dataclass
 class SessionResult:
-    """The plan of a session, the evidence and problems that it reported, and how it ended."""
+    """The plan of a session, the evidence and problems that it reported, and how it ended.
+
+    `failed_count` is the number of failures that pytest counted. `interference` is what code under test did to the
+    session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
+    session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
+    each with the code of the project that did it; `module_folders` those in which modules are searched.
+    """
 
     plan: SessionPlan | None = None
     evidence: dict[str, Evidence] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     canaries: list[bool] = field(default_factory=list)
     plugins: frozenset[str] = frozenset()
+    reads: set[tuple[str, str]] = field(default_factory=set)
+    module_folders: set[str] = field(default_factory=set)
+    plugin_files: set[str] = field(default_factory=set)
+    interference: set[tuple[str, str]] = field(default_factory=set)
     running_item: str = ""
     exit_status: int | None = None
+    failed_count: int = 0
+    contradictions: list[str] = field(default_factory=list)
     ending: str = ""
     output: str = ""
+    failing: set[str] = field(default_factory=set)
+
+    def describe_progress(self) -> str:
+        """Return how many items are done and how many of them fail; empty before the collection is over."""
+        if self.plan is None:
+            return ""
+        failing = f", {len(self.failing):,} failing" if self.failing else ""
+        return f"{len(self.evidence):,}/{len(self.plan.items):,}{failing}"
 
     @property
     def has_failures(self) -> bool:
         return any(map(is_failure, self.evidence.values()))
 
     @property
+    def replaced_tests(self) -> tuple[str, ...]:
+        """The test functions that are not what their source file says."""
+        return self.plan.replaced_tests if self.plan else ()
+
+    @property
     def has_reused_evidence(self) -> bool:
         return any(evidence.reused for evidence in self.evidence.values())
 
-    def group_by_rule(self) -> dict[str, list[Evidence]]:
-        """Return the evidence of each rule; an item without a report is missing."""
+    def group_by_rule(self, expected: Iterable[str] = ()) -> dict[str, list[Evidence]]:
+        """Return the evidence of each rule; an item without a report is missing.
+
+        Of the `expected` rules, parameters of a test that are others now have the evidence of these.
+        """
         groups: dict[str, list[Evidence]] = {}
         for nodeid, keys in (self.plan.items if self.plan else {}).items():
             for key in keys:
                 groups.setdefault(key, []).append(self.evidence.get(nodeid) or self.make_missing_evidence(nodeid))
-        return groups
+        return match_parameters(expected, groups)
 
     def find_module_evidence(self, path: str) -> list[Evidence]:
         """Return the evidence of all tests in a module; a module that cannot be imported is missing."""
@@ -63,31 +92,76 @@ class SessionResult:
             text = f"not verified: the session died ({self.ending}) in {self.running_item or 'its collection'}"
         return Evidence(outcome=Outcome.MISSING, text=text)
 
-    def read_messages(self, descriptor: int) -> None:
-        """Apply every message of a pipe until it is closed."""
+    def read_messages(self, descriptor: int, key: str) -> None:
+        """Apply every message of a pipe until it is closed; each begins with the key of the session."""
         with os.fdopen(descriptor, "rb") as pipe:
             for line in pipe:
+                sender, _, message = line.partition(b" ")
                 try:
-                    self._apply(json.loads(line))
-                except (ValueError, KeyError, TypeError):  # the code under test may write into the pipe
-                    continue
+                    self._apply(json.loads(message) if sender == key.encode() else None)
+                except (AttributeError, TypeError, ValueError):
+                    self.contradictions.append("it sent something that is not a message")
 
-    def _apply(self, message: dict[str, Any]) -> None:
-        if "plan" in message:
-            self.plan = SessionPlan.model_validate(message["plan"])
-        elif "evidence" in message:
-            for nodeid, evidence in message["evidence"]:
-                self.evidence[nodeid] = Evidence.model_validate(evidence)
-        elif "problem" in message:
-            self.problems[str(message["problem"])] = str(message["text"])
-        elif "canary" in message:
-            self.canaries.append(message["canary"] is True)
-        elif "plugins" in message:
-            self.plugins = frozenset(map(str, message["plugins"]))
-        elif "start" in message:
-            self.running_item = str(message["start"])
-        elif "exit_status" in message:
-            self.exit_status = int(message["exit_status"])
+    def _apply(self, message: Any) -> None:
+        if self.exit_status is not None:
+            self.contradictions.append("it reported something after its end")
+        for name, value in message.items():
+            if apply := getattr(self, f"_apply_{name}", None):
+                apply(value)
+
+    def _apply_plan(self, plan: Any) -> None:
+        if self.plan is not None:
+            self.contradictions.append("it reported two plans")
+        self.plan = SessionPlan.model_validate(plan)
+
+    def _apply_evidence(self, pairs: Any) -> None:
+        """Keep the worst evidence of each item: a pass never replaces a failure."""
+        for nodeid, data in pairs:
+            evidence, earlier = Evidence.model_validate(data), self.evidence.get(nodeid)
+            if earlier is None or earlier.outcome.rank <= evidence.outcome.rank:
+                self.evidence[nodeid] = evidence
+                if is_failure(evidence):
+                    self.failing.add(nodeid)
+
+    def _apply_problem(self, problem: Any) -> None:
+        path, text = problem
+        self.problems[str(path)] = str(text)
+
+    def _apply_canary(self, has_failed: Any) -> None:
+        self.canaries.append(has_failed is True)
+
+    def _apply_plugins(self, names: Any) -> None:
+        self.plugins = frozenset(map(str, names))
+
+    def _apply_interference(self, pairs: Any) -> None:
+        self.interference |= {(str(path), str(text)) for path, text in pairs}
+
+    def _apply_reads(self, reads: Any) -> None:
+        self.reads |= {(str(path), str(owner)) for path, owner in reads}
+
+    def _apply_module_folders(self, folders: Any) -> None:
+        self.module_folders |= set(map(str, folders))
+
+    def _apply_plugin_files(self, paths: Any) -> None:
+        self.plugin_files |= set(map(str, paths))
+
+    def _apply_start(self, nodeid: Any) -> None:
+        self.running_item = str(nodeid)
+
+    def _apply_end(self, end: Any) -> None:
+        exit_status, failed_count = end
+        self.exit_status, self.failed_count = int(exit_status), int(failed_count)
+
+    def list_contradictions(self) -> list[str]:
+        """Return what cannot be true of an undisturbed session."""
+        has_failures = bool(self.problems) or any(
+            evidence.outcome is not Outcome.PASSED for evidence in self.evidence.values()
+        )
+        hidden = [] if not self.failed_count or has_failures else ["pytest counted failures, and none was reported"]
+        is_complete = bool(self.evidence) and self.evidence.keys() >= (self.plan.items if self.plan else {}).keys()
+        is_cut = is_complete and not has_failures and self.exit_status is None
+        cut = ["every test passed, and the session did not come to its end"] if is_cut else []
+        return list(dict.fromkeys((*self.contradictions, *hidden, *cut)))
 
 
 def assess_session(
@@ -95,7 +169,7 @@ def assess_session(
 ) -> tuple[RunCriteria, Evaluation]:
     """Return the criteria and the evaluation of one session outside a run; `score` may replace the usual score."""
     plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
-    criteria = build_run_criteria(plan, thresholds, plan.sentences)
+    criteria = build_run_criteria(plan, thresholds)
     modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}
     evidence = result.group_by_rule() | modules
     return criteria, assess(criteria, Phase.B, evidence, "", None, result.make_missing_evidence(), score)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -14,11 +16,12 @@ from typing import Protocol
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError
 from pytest_loop.processes import child
+from pytest_loop.processes.fence import Fence
 from pytest_loop.session.bytecode import BYTECODE_VARIABLE, BytecodeCache
 from pytest_loop.session.history import SessionHistory
 from pytest_loop.session.result import SessionResult
 
-# The variable that names the pipe and the order of a session.
+# The variable that names the pipe of a session, the key of its messages, and its order.
 SESSION_VARIABLE = "PYTEST_LOOP_SESSION"
 # Like `python -m pytest`, but a module of the working folder never hides an installed one.
 START_SCRIPT = """\
@@ -28,6 +31,10 @@ sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
 import pytest
 sys.exit(pytest.main())
 """
+# Shows a session while it runs: its name, and a function that describes its progress.
+ShowProgress = Callable[[str, Callable[[], str]], AbstractContextManager[None]]
+# Where pytest looks for its settings, in this order.
+_SETTINGS_FILES = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
@@ -84,7 +91,10 @@ class ColdLauncher:
 
 @dataclass
 class SubprocessSession:
-    """Run each session in its own process, with the user's arguments for pytest."""
+    """Run each session in its own process, with the user's arguments for pytest.
+
+    `columns` is the width of the terminal that shows its output, 0 if none does; `display` are arguments for that.
+    """
 
     arguments: tuple[str, ...]
     folder: Path
@@ -95,9 +105,14 @@ class SubprocessSession:
     bytecode: BytecodeCache | None = None
     launcher: Launcher = field(default_factory=ColdLauncher)
     history: SessionHistory = field(default_factory=SessionHistory)
+    fence: Fence | None = None
+    columns: int = 0
+    display: tuple[str, ...] = ()
+    show_progress: ShowProgress = lambda _name, _describe: nullcontext()
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
-        result = self._run(self.history.extend_order(order), extra)
+        order = order.model_copy(update={"columns": self.columns})
+        result = self._run(self.history.extend_order(order), (*extra, *self.display))
         if order.can_stop_early and result.plan is not None and result.has_failures:
             result.evidence |= self.history.find_earlier(result.plan.items, result.evidence)
         self.history.add(result.evidence)
@@ -105,11 +120,12 @@ class SubprocessSession:
 
     def _run(self, order: SessionOrder, extra: tuple[str, ...]) -> SessionResult:
         variables: dict[str, str] = {}
+        launcher: Launcher = ColdLauncher() if order.is_deciding else self.launcher
         if self.bytecode is not None:
-            folder = self.bytecode.prepare(is_full=not self.launcher.has_loaded_pytest)
+            folder = self.bytecode.prepare(is_full=not launcher.has_loaded_pytest)
             variables = {BYTECODE_VARIABLE: str(folder), "PYTHONDONTWRITEBYTECODE": ""}
         try:
-            return self._run_process(order, extra, variables, self.launcher.start)
+            return self._run_process(order, extra, variables, launcher.start)
         except LauncherDiedError:
             self.launcher.recover()
             return self._run_process(order, extra, variables, child.start_process)
@@ -119,13 +135,17 @@ class SubprocessSession:
     ) -> SessionResult:
         read_end, write_end = os.pipe()
         result = SessionResult()
-        reader = threading.Thread(target=result.read_messages, args=(read_end,), daemon=True)
+        key = secrets.token_hex(8)
+        reader = threading.Thread(target=result.read_messages, args=(read_end, key), daemon=True)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             path = Path(folder) / "order.json"
             path.write_text(order.model_dump_json(), encoding="utf-8")
+            command = self._make_command(f"{write_end} {key} {path}", write_end, extra, variables)
             reader.start()
+            name = "collecting tests" if "--collect-only" in extra else "running tests"
             try:
-                completed = child.run_command(self._make_command(path, write_end, extra, variables), start)
+                with self.show_progress(name, result.describe_progress):
+                    completed = child.run_command(command, start)
             except child.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
@@ -139,18 +159,31 @@ class SubprocessSession:
         return result
 
     def _make_command(
-        self, path: Path, write_end: int, extra: tuple[str, ...], variables: Mapping[str, str]
+        self, order: str, write_end: int, extra: tuple[str, ...], variables: Mapping[str, str]
     ) -> child.Command:
         return child.Command(
-            [sys.executable, "-c", START_SCRIPT, *self.arguments, *extra],
+            [sys.executable, "-c", START_SCRIPT, *_find_settings_file(self.arguments), *extra],
             self.folder,
             self.timeout,
-            env={**self.environment, **variables, SESSION_VARIABLE: f"{write_end} {path}"},
+            env={**self.environment, **variables, SESSION_VARIABLE: order},
             pass_fds=(write_end,),
             on_output=self.on_output,
             should_continue=self.should_continue,
             is_thorough=True,
+            fence=self.fence,
         )
+
+
+def _find_settings_file(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return arguments whose `-c` names an existing file: a task may want the settings to move to another one."""
+    if "-c" not in arguments:
+        return arguments
+    index = arguments.index("-c") + 1
+    path = Path(arguments[index])
+    if path.exists():
+        return arguments
+    found = next((str(path.with_name(name)) for name in _SETTINGS_FILES if path.with_name(name).exists()), os.devnull)
+    return (*arguments[:index], found, *arguments[index + 1 :])
 
 
 def _check_result(result: SessionResult) -> None:

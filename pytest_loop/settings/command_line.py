@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_loop.settings.options import OPTIONS
+from pytest_loop.settings.options import HELP_GROUPS, OPTIONS
 
 RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
@@ -18,27 +18,35 @@ RULE_MARK = (
 )
 # The value of a flag whose optional value is missing.
 NO_VALUE = "\0"
-FLAGS = {option.flag: option for option in OPTIONS if option.flag}
+FLAGS = {flag: option for option in OPTIONS if option.flag for flag in (option.flag, *option.other_flags)}
 # Options of pytest that select tests by the results of an earlier session.
 _CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
 # Flags that the process which started a run has used up; the background process resumes that run.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
 # Flags whose files belong to the folder of the caller, also for a process in a work tree.
-_CALLER_FILES = ("--loop-json", "--loop-record")
+_CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 
 
 def declare_options(parser: pytest.Parser) -> None:
-    """Declare every `--loop-*` flag and every ini key."""
-    group = parser.getgroup("loop", "rules and agent loops (pytest-loop)")
+    """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
+    groups = {
+        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (pytest-loop --help: commands)")
+        for number, (title, names) in enumerate(HELP_GROUPS.items(), 1)
+        for name in names
+    }
+    hidden = parser.getgroup("loop", "agent loops")
     for option in OPTIONS:
+        group = groups.get(option.flag, hidden)
+        description = option.description if option.flag in groups else argparse.SUPPRESS
         if option.flag and not option.metavar:
-            group.addoption(option.flag, action="store_true", help=option.description)
+            group.addoption(option.flag, action="store_true", help=description)
         elif option.is_value_optional:
-            group.addoption(option.flag, nargs="?", const=NO_VALUE, metavar=option.metavar, help=option.description)
+            group.addoption(option.flag, nargs="?", const=NO_VALUE, metavar=option.metavar, help=description)
         elif option.is_repeatable:
-            group.addoption(option.flag, action="append", metavar=option.metavar, default=[], help=option.description)
+            group.addoption(option.flag, action="append", metavar=option.metavar, default=[], help=description)
         elif option.flag:
-            group.addoption(option.flag, metavar=option.metavar, type=option.parse, help=option.description)
+            names = (option.flag, *option.other_flags)
+            group.addoption(*names, metavar=option.metavar, type=option.parse, help=description)
         if option.ini is not None and option.is_repeatable:
             parser.addini(option.key, option.description, type="args", default=[])
         elif option.ini is not None:
@@ -49,7 +57,8 @@ def takes_over(values: argparse.Namespace) -> bool:
     """Return whether the command line is for a run or a command around runs, and not for a session."""
     if values.help or values.version:
         return False
-    return any(getattr(values, option.key) not in (None, False) for option in OPTIONS if option.takes_over)
+    given = (getattr(values, option.key) for option in OPTIONS if option.takes_over)
+    return any(value is not None and value is not False for value in given)
 
 
 def find_unknown_flag(arguments: Sequence[str]) -> str | None:
@@ -65,7 +74,10 @@ def find_unknown_flag(arguments: Sequence[str]) -> str | None:
 
 
 class Argument(NamedTuple):
-    """One argument of a command line: `words` are the one or two words that it is written with."""
+    """One argument of a command line: `words` are the one or two words that it is written with.
+
+    Of a flag with several names, `name` is the first.
+    """
 
     name: str
     value: str
@@ -78,6 +90,7 @@ def split_arguments(arguments: Sequence[str]) -> Iterator[Argument]:
     while position < len(arguments):
         word = arguments[position]
         name, sign, value = word.partition("=")
+        name = FLAGS[name].flag if name in FLAGS else name
         following = arguments[position + 1 : position + 2]
         if not sign and following and _takes_word(name, following[0]):
             yield Argument(name, following[0], (word, following[0]))
@@ -117,6 +130,14 @@ def build_resume_arguments(arguments: Sequence[str], keep: Sequence[str] = ()) -
         is_used_up = argument.name in (*_START_FLAGS, "--loop-detach") or argument[:2] == ("--loop-json", "-")
         if argument.name in keep or not is_used_up:
             words += argument.words
+    return tuple(words)
+
+
+def replace_task(arguments: Sequence[str], task: str) -> tuple[str, ...]:
+    """Return the arguments with another task."""
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        words += ("--loop-task", task) if argument.name == "--loop-task" else argument.words
     return tuple(words)
 
 

@@ -12,6 +12,7 @@ from pytest_loop.settings.values import (
     one_of,
     parse_amount,
     parse_count,
+    parse_limits,
     parse_phase,
     parse_share,
     parse_thresholds,
@@ -40,6 +41,7 @@ class JudgingSettings(Group):
         "auto",
     )
     session_timeout = setting("end an evaluation after so many seconds", parse_amount, "3600")
+    build = setting("a command that builds what is compiled or generated, run before a deciding evaluation", str, "")
     stop_early = switch("end an evaluation at the first failure that keeps it from passing")
     no_reuse = switch("judge every rule every time, also where nothing that it looks at has changed")
 
@@ -48,13 +50,18 @@ class StartSettings(Group):
     """Starting a run"""
 
     task = text("what to do, until the rules are satisfied (@FILE and - read it)", "TEXT", takes_over=True)
-    alias = text("the name of the run", "NAME")
+    ideal = text("what the ideal result is: for prompts, and for rules about a document", "TEXT")
+    tests_first = switch(
+        "let the agent write failing tests for the task, confirm and seal them, and begin the work then"
+    )
+    alias = text("the name of the run", "NAME", other_flags=("--loop-id",))
     yes = switch("start without asking")
     confirm = setting(
         "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
         one_of("shape", "always", "never"),
         "shape",
     )
+    answer = text("answer the question of a stopped run, and continue it (with --loop-resume)", "TEXT", takes_over=True)
     force = switch("start although four runs are active")
     detach = switch("work in the background, apart from this terminal")
     worktree = switch("work in a git work tree and on a branch of its own, loop/ALIAS")
@@ -75,18 +82,33 @@ class AgentSettings(Group):
     localise = setting(
         "tell agents which lines failing tests run and passing ones do not: yes or no", parse_yes_or_no, "no"
     )
-    memory = switch("tell agents what mended the same failure in earlier runs", "no")
+    memory = switch("tell agents what fixed the same failure in earlier runs", "no")
     record = text("write the answers of agents into a file for replay:FILE", "FILE")
 
 
 class WorkspaceSettings(Group):
     """Files under edit"""
 
-    artifact = text("the document to improve (default: artifact.md in the run's folder)", "PATH", "")
-    workspace = switch("improve the files of the project in place (default where only tests judge)")
+    artifact = text(
+        "the document to improve (default: the one that the rule file, the task or the template names)", "PATH", ""
+    )
+    workspace = switch("improve the files of the project in place (default if no rule reads a document)")
     allow = texts("only files that match may be edited (as in .gitignore)", "GLOB")
     seal = texts("these files judge too, and stay as they are", "GLOB")
     unseal = texts("these files may be edited although they judge", "GLOB")
+    guards = value(
+        "tests that pass before the first edit must keep passing: all of them, or none",
+        "all|none",
+        one_of("all", "none"),
+        "all",
+    )
+    fence = value(
+        "keep agents and tests from writing sealed files: where possible (auto), or else refuse (on), or never (off)",
+        "auto|on|off",
+        one_of("auto", "on", "off"),
+        "auto",
+    )
+    fence_allow = texts("agents may write this path, such as the environment for installs", "PATH")
     keep = value(
         "which files stay when it stops without success: the last, or the best",
         "last|best",
@@ -100,8 +122,18 @@ class LimitSettings(Group):
 
     max_iterations = value("stop after so many evaluations", "N", parse_whole, "4")
     budget = Option("stop when agents have reported this cost", "USD", parse_amount, default=None, ini="25")
+    estimated_cost = setting(
+        "count estimated costs against the budget, or only show them", one_of("show", "count"), "show"
+    )
     max_tokens = Option("stop when agents have reported so many tokens", "N", parse_whole, default=None, ini="")
     max_seconds = Option("stop when completed steps have taken so long", "N", parse_whole, default=None, ini="")
+    limit: Option[dict[str, float]] = Option(
+        "stop when agents have used this much, such as '5 USD, 20 min, 200k tokens'",
+        "LIMITS",
+        parse_limits,
+        default={},
+        ini="",
+    )
 
 
 class BreakerSettings(Group):
@@ -123,6 +155,17 @@ class BreakerSettings(Group):
         parse_share,
         "0",
     )
+
+
+class ControlSettings(Group):
+    """Retries and escalations"""
+
+    auto_retry_on_test_fail = setting("try again without asking when rules fail: yes or no", parse_yes_or_no, "yes")
+    auto_retry_on_review_reject = setting(
+        "try again without asking when a person rejects the work: yes or no", parse_yes_or_no, "yes"
+    )
+    escalation_includes_diff = setting("add the change to the question of a stopped run", parse_yes_or_no, "yes")
+    feedback_max_length = setting("how many characters of advice a decision to retry holds", parse_whole, "500")
 
 
 class WorkloadSettings(Group):
@@ -161,8 +204,10 @@ class OutputSettings(Group):
     """Output"""
 
     json = text("write the result for machines (- is standard output)", "PATH")
+    output = text("copy the document of a run to this path at its end", "PATH")
     report = text("write a run as a page of HTML: at its end, or of one that is there", "PATH", "", takes_over=True)
     report_open = switch("show the report in a browser", takes_over=True)
+    on_stop = setting("run this command when a run ends: words, with {status}, {alias} and {report}", str, "")
     status_block = switch("say after each evaluation where the run stands, in the block that other loops use")
 
 
@@ -179,15 +224,21 @@ class CommandSettings(Group):
     resume = command("go on with a run where it stands")
     clean = Option("delete a run, or all", "ALIAS|all", str, default=None, takes_over=True)
     infer = Option(
-        "show what would tell that a task is done in this project, and exit", "TEXT", str, default=None, takes_over=True
+        "show which checks decide that a task is done in this project, and exit",
+        "TEXT",
+        str,
+        default=None,
+        takes_over=True,
     )
     restore = Option(
-        "make the files those of an iteration again, and exit", "N", parse_whole, default=None, takes_over=True
+        "make the files those of an iteration again, and exit", "N", parse_count, default=None, takes_over=True
     )
+    show = command("show every rule that does not pass in a run, and exit")
+    diff = command("show what a run has changed, and exit")
     gate = switch("judge once, answer the Stop hook of a coding agent, and exit", takes_over=True)
     gate_blocks = setting("let an agent stop after it was kept from that so often in a row", parse_whole, "5")
     gate_timeout = setting("let an agent stop when it was not judged within so many seconds", parse_amount, "540")
-    watch = switch("judge again whenever files change, until somebody interrupts", takes_over=True)
+    watch = switch("judge again whenever files change, until you interrupt it", takes_over=True)
 
 
 GROUPS: dict[str, type[Group]] = {
@@ -197,8 +248,19 @@ GROUPS: dict[str, type[Group]] = {
     "workspace": WorkspaceSettings,
     "limits": LimitSettings,
     "breakers": BreakerSettings,
+    "control": ControlSettings,
     "workload": WorkloadSettings,
     "output": OutputSettings,
     "commands": CommandSettings,
 }
 OPTIONS = tuple(option for group in GROUPS.values() for option in group.get_options().values())
+# The flags that `pytest --help` shows, by what they are for. All others work, too: see docs/options.md.
+HELP_GROUPS = {
+    "what to do": (
+        *("task", "rules", "template", "artifact", "allow", "seal", "unseal", "threshold", "phase", "baseline"),
+        *("save-baseline", "manifest", "confirm", "alias", "yes"),
+    ),
+    "who does it": ("agent", "judge", "candidates", "agent-timeout", "worktree", "detach", "fence"),
+    "limits": ("max-iterations", "limit", "guards"),
+    "output": ("json", "report", "output", "record"),
+}

@@ -14,7 +14,8 @@ class Option(Generic[T]):
     """A flag with or without an ini key, or an ini key alone; as an attribute of a `Group` it gives the value.
 
     `ini` is the default of the ini key (None: there is no ini key), `default` the value if nothing is written.
-    `takes_over` marks flags that make this process drive or inspect a run instead of running a session.
+    `takes_over` marks flags that make this process drive or inspect a run instead of running a session. `other_flags`
+    are further names of the flag.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Option(Generic[T]):
         is_repeatable: bool = False,
         is_value_optional: bool = False,
         takes_over: bool = False,
+        other_flags: tuple[str, ...] = (),
     ) -> None:
         self.description = description
         self.metavar = metavar
@@ -39,6 +41,7 @@ class Option(Generic[T]):
         self.is_repeatable = is_repeatable
         self.is_value_optional = is_value_optional
         self.takes_over = takes_over
+        self.other_flags = other_flags
 
     @property
     def takes_value(self) -> bool:
@@ -91,9 +94,16 @@ def switch(description: str, ini: str | None = None, *, takes_over: bool = False
     return Option(description, "", parse_yes_or_no, default=False, ini=ini, takes_over=takes_over)
 
 
-def text(description: str, metavar: str, ini: str | None = None, *, takes_over: bool = False) -> Option[str]:
+def text(
+    description: str,
+    metavar: str,
+    ini: str | None = None,
+    *,
+    takes_over: bool = False,
+    other_flags: tuple[str, ...] = (),
+) -> Option[str]:
     """Declare an option whose value is a text, empty by default."""
-    return Option(description, metavar, str, default=ini or "", ini=ini, takes_over=takes_over)
+    return Option(description, metavar, str, default=ini or "", ini=ini, takes_over=takes_over, other_flags=other_flags)
 
 
 def texts(description: str, metavar: str, *, has_ini: bool = True) -> Option[tuple[str, ...]]:

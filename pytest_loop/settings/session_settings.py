@@ -36,7 +36,8 @@ def _read_value(option: Option[Any], config: pytest.Config, values: argparse.Nam
 
 def is_given(option: Option[Any], values: argparse.Namespace) -> bool:
     """Return whether the command line has this flag."""
-    return getattr(values, option.key) not in (None, [], False)
+    value = getattr(values, option.key)
+    return value is not None and value is not False and value != []  # 0 is a value
 
 
 class SessionSettings(NamedTuple):

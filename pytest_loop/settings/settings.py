@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from pytest_loop.settings.options import (
     AgentSettings,
     BreakerSettings,
     CommandSettings,
+    ControlSettings,
     JudgingSettings,
     LimitSettings,
     OutputSettings,
@@ -38,6 +41,7 @@ class Settings:
     workspace: WorkspaceSettings
     limits: LimitSettings
     breakers: BreakerSettings
+    control: ControlSettings
     workload: WorkloadSettings
     output: OutputSettings
     commands: CommandSettings
@@ -57,7 +61,7 @@ class Settings:
         names = [
             name
             for name, option in CommandSettings.get_options().items()
-            if option.takes_over and name != "resume" and self.commands.values[name] not in (None, False)
+            if option.takes_over and name != "resume" and _is_set(self.commands.values[name])
         ]
         is_run = bool(self.start.task or self.workload.manifest) or self.commands.resume is not None
         if not is_run:
@@ -73,9 +77,18 @@ class Settings:
         return ("--rootdir", str(self.root), "-c", str(self.ini_path or os.devnull))
 
     @property
+    def suite_paths(self) -> tuple[str, ...]:
+        """The paths of the whole test suite: the configured ones that exist, or the root of the project."""
+        return tuple(path for path in self.test_paths if (self.root / path).exists()) or (str(self.root),)
+
+    @property
     def prompts(self) -> Path | None:
         """The folder with the user's prompts."""
         return self.root / self.agents.prompts if self.agents.prompts else None
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and value is not False  # 0 is the number of an iteration
 
 
 def make_default_settings(root: Path, **values: Any) -> Settings:
@@ -87,6 +100,9 @@ def make_default_settings(root: Path, **values: Any) -> Settings:
 def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings:
     """Read all settings; raise `UsageError` for a value that cannot be used."""
     groups: dict[str, Any] = {name: read_group(group, config, values) for name, group in GROUPS.items()}
+    limits = groups["limits"]
+    groups["limits"] = LimitSettings(**limits.values | limits.limit)
+    limit_flags = {f"--loop-{name.replace('_', '-')}" for name in limits.limit} if values.loop_limit else set()
     settings = Settings(
         **groups,
         root=find_root(config, values),
@@ -96,16 +112,19 @@ def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings
             for group in GROUPS.values()
             for option in group.get_options().values()
             if option.flag and is_given(option, values)
-        ),
+        )
+        | limit_flags,
         arguments=tuple(map(str, config.invocation_params.args)),
         paths=tuple(values.file_or_dir),
-        test_paths=tuple(config.getini("testpaths")),
+        test_paths=find_test_paths(config),
         ini_path=config.inipath,
         verbosity=values.verbose,
         color=values.color,
     )
     if settings.output.report_open and not settings.output.report:
         raise pytest.UsageError("--loop-report-open: say where the report is to be written with --loop-report PATH")
+    if "--loop-answer" in settings.flags and settings.commands.resume is None:
+        raise pytest.UsageError("--loop-answer: expected --loop-resume[=ALIAS] with it, which names the run")
     return settings
 
 
@@ -116,3 +135,12 @@ def find_root(config: pytest.Config, values: argparse.Namespace) -> Path:
     """
     is_named = config.inipath is not None or values.rootdir is not None
     return config.rootpath if is_named else Path(config.invocation_params.dir)
+
+
+def find_test_paths(config: pytest.Config) -> tuple[str, ...]:
+    """Return the configured test paths that exist; like pytest, ignore all others."""
+    root, folder = config.rootpath, Path(config.invocation_params.dir)
+    # As pytest does it: `Path.glob` refuses absolute patterns.
+    find = partial(glob.glob, root_dir=root, recursive=True)
+    names = [name for pattern in config.getini("testpaths") for name in sorted(find(pattern))]
+    return tuple(names if folder == root else (str(root / name) for name in names))

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Callable
+
+_LIMIT = re.compile(r"([\d.]+)([kKmM](?=\s))?\s*([a-zA-Z$]+)")
+_PREFIXES = {"": 1, "k": 1_000, "m": 1_000_000}
+# Units of `--loop-limit`: the setting, and how many of its own units they are.
+_UNITS = {
+    **dict.fromkeys(("usd", "$", "dollar", "dollars"), ("budget", 1)),
+    **dict.fromkeys(("token", "tokens"), ("max_tokens", 1)),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), ("max_seconds", 1)),
+    **dict.fromkeys(("min", "minute", "minutes"), ("max_seconds", 60)),
+    **dict.fromkeys(("h", "hour", "hours"), ("max_seconds", 3600)),
+}
 
 
 def parse_whole(text: str) -> int:
@@ -47,6 +59,19 @@ def parse_thresholds(text: str) -> dict[str, str]:
         parse_share(score)
         thresholds[phase.upper()] = score
     return thresholds
+
+
+def parse_limits(text: str) -> dict[str, float]:
+    """Parse `5 USD, 20 min, 200k tokens` into the settings that they stand for."""
+    limits: dict[str, float] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = _LIMIT.fullmatch(part)
+        name, factor = _UNITS.get(match[3].lower(), ("", 0)) if match else ("", 0)
+        if match is None or not name:
+            raise argparse.ArgumentTypeError(f"expected limits such as 5 USD, 20 min, 200k tokens, found {part!r}")
+        amount = parse_amount(match[1]) * _PREFIXES[(match[2] or "").lower()] * factor
+        limits[name] = amount if name == "budget" else max(1, round(amount))
+    return limits
 
 
 def parse_phase(text: str) -> str:

@@ -25,7 +25,7 @@ def render_client_lines(clients: Iterable[Client]) -> Iterator[str]:
     missing = ", ".join(client.name for client in clients if not client.path)
     if missing:
         yield f"not installed: {missing}"
-    yield "always here: builtin, which needs no model and mends the Python files of a project"
+    yield "always here: builtin, which needs no model and fixes the Python files of a project"
 
 
 def _format_version(client: Client) -> str:

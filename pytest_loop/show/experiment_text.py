@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from itertools import islice
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import (
     AnalysisDone,
+    BaselineDone,
     CalibrationDone,
     HypothesisFormed,
     HypothesisJudged,
@@ -18,13 +21,14 @@ from pytest_loop.core.events.experiment_payloads import (
 from pytest_loop.core.events.run_payloads import Payload, PhaseError
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.core.text.wording import list_names
-from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.text.wording import limit_lines, list_names
+from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import Judgement, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
 _MAX_NAMES = 8
+_MAX_LINES = 12
 _TRUTH_WORDS = {
     Truth.UNTESTED: "untested",
     Truth.CONFIRMED: "confirmed",
@@ -33,8 +37,8 @@ _TRUTH_WORDS = {
 }
 
 
-def render_experiment_draft(state: ExperimentState) -> Iterator[str]:
-    """Render the draft of an experiment on one screen."""
+def render_experiment_draft(state: ExperimentState, *, is_attended: bool = True) -> Iterator[str]:
+    """Render the draft of an experiment on one screen; without a person to ask, its policies are those that apply."""
     experiment = state.experiment
     policy = experiment.policy
     limit = get_budgets(state)["usd"][1]
@@ -43,10 +47,13 @@ def render_experiment_draft(state: ExperimentState) -> Iterator[str]:
     yield f"cases       {len(experiment.cases)}" + _count_roles(experiment)
     yield f"may edit    {_list_names(experiment.artifacts)}"
     judge = f", judge {state.setup.judge}" if state.setup.judge else ""
-    yield f"composer    {state.setup.agents[0] if state.setup.agents else 'none'}{judge}"
+    yield f"composer    {' then '.join(state.setup.agents) or 'none'}{judge}"
     yield f"mode        {policy.mode}"
     regression = policy.on_regression.value if policy.on_regression else "ask"
-    yield f"policies    decide: {policy.decide.value}, plateau: {policy.on_plateau.value}, regression: {regression}"
+    policies = f"decide: {policy.decide.value}, plateau: {policy.on_plateau.value}, regression: {regression}"
+    if not is_attended:
+        policies = policies.replace("decide: ask", "decide: recommended").replace(": ask", ": stop")
+    yield f"policies    {policies}"
     yield f"limits      {state.max_iterations} iterations" + (f", {limit:g} USD" if limit is not None else "")
 
 
@@ -85,10 +92,10 @@ def _render_note(payload: Payload) -> Iterator[str]:
         case RegressionDetected(likely_cause=cause, regressions=names, action=action):
             after = f" after {shorten(cause, 80)}" if cause else ""
             yield f"  REGRESSION{after}: {', '.join(names)} passed before; decided: {action.value}"
-        case PlateauReached(flat=times, action=action):
-            yield f"  PLATEAU: {times} times no better than the best; decided: {action.value}"
+        case PlateauReached(flat=times, action=action, next_agent=agent):
+            then = f" with {agent}" if agent else ""
+            yield f"  PLATEAU: {times} times no better than the best; decided: {action.value}{then}"
         case HypothesisFormed():
-            yield f"  hypothesis: {shorten(payload.theory, 200)}"
             yield f"  prediction: {_list_names(payload.prediction)} will pass"
 
 
@@ -114,6 +121,8 @@ def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
         yield f"  failing: {_list_names(sorted(experiment.last.failing))}"
     if experiment.last.unmeasured:
         yield f"  not measured (infrastructure): {_list_names(sorted(experiment.last.unmeasured))}"
+    if isinstance(event.payload, BaselineDone) and event.payload.hypothesis:
+        yield f"  first hypothesis: {shorten(event.payload.hypothesis, 200)}"
     for finding in state.evaluation.findings if state.evaluation else ():
         yield f"  {finding.kind}: {shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
 
@@ -126,11 +135,28 @@ def _render_judgement(judgement: Judgement) -> Iterator[str]:
 
 def _render_analysis(analysis: Analysis) -> Iterator[str]:
     yield f"  root cause: {shorten(analysis.root_cause, 300)}"
+    yield f"  hypothesis: {shorten(analysis.hypothesis.theory, 300)}"
     for number, option in enumerate(analysis.options, 1):
-        worse = f", may break {_list_names(option.regresses)}" if option.regresses else ""
-        place = f"{option.file}, {option.section}" if option.section else option.file
-        yield f"  {number}. {shorten(option.name, 100)} [{shorten(place, 80)}]"
-        yield f"     improves {_list_names(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
+        yield from _render_option(number, option)
+
+
+def _render_option(number: int, option: Option) -> Iterator[str]:
+    """Render an option: its place, mechanism, edit, cases, risk and confidence; the first one is recommended."""
+    place = f"{option.file}, {option.section}" if option.section else option.file
+    worth = f"{option.confidence.value} confidence" + (", recommended" if number == 1 else "")
+    yield f"  {number}. {shorten(option.name, 100)} [{shorten(place, 80)}] ({worth})"
+    yield f"     why: {shorten(option.mechanism, 300)}"
+    yield from limit_lines(list(_render_edit(option)), _MAX_LINES, "     ({:,} more lines)")
+    worse = f", may break {_list_names(option.regresses)}" if option.regresses else ""
+    yield f"     improves {_list_names(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
+
+
+def _render_edit(option: Option) -> Iterator[str]:
+    """Render the current and the proposed text as a diff without headers."""
+    lines = unified_diff(option.current.splitlines(), option.proposed.splitlines(), n=1, lineterm="")
+    for line in islice(lines, 2, None):
+        if not line.startswith("@@"):
+            yield f"     {line[0]} {shorten(line[1:], 120)}"
 
 
 def _render_decision(payload: OptionChosen) -> Iterator[str]:

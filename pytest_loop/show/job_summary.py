@@ -12,13 +12,14 @@ from pathlib import Path
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
+from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.evaluation import Complaint, Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import parse_reason
-from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
+from pytest_loop.core.reporting.escalation import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
-from pytest_loop.show.run_text import format_resume_command
+from pytest_loop.show.ending_text import format_answer_command, format_resume_command
 from pytest_loop.show.score_section import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -124,7 +125,8 @@ def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
 
 
 def _render_blockers(state: RunState) -> Iterator[str]:
-    failed = state.evaluation.failed if state.evaluation else ()
+    evaluation = state.evaluation
+    failed = (*evaluation.failed, *evaluation.blocking_errors) if evaluation else ()
     if not failed:
         return
     yield f"### What blocks: {format_count(len(failed), 'rule')}"
@@ -160,4 +162,7 @@ def _render_end(state: RunState) -> Iterator[str]:
     if state.is_over:
         yield f"- pattern: {describe_pattern(state)}"
         yield f"- question: {format_code(ask_question(state, parse_reason(state.stop.reason)), MAX_TEXT)}"
+        yield f"- answer: {format_code(format_answer_command(state), MAX_TEXT)}"
+        if find_row(state.stop.reason).needs_answer:
+            return
     yield f"- go on: {format_code(format_resume_command(state), MAX_TEXT)}"

@@ -7,12 +7,24 @@ from enum import Enum
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import MeasurementDone, RegressionDetected
-from pytest_loop.core.events.run_payloads import CritiqueDone, Payload
+from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, Payload, PlanCreated
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
 from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 
-_SUMMARY_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
+_SUMMARY_FIELDS = (
+    "case",
+    "score",
+    "passed",
+    "reason",
+    "artifact_hash",
+    "exit_signal",
+    "truth",
+    "action",
+    "theory",
+    "text",
+)
 _COLUMNS = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]
 _TRAJECTORY_WORDS = {
     "improving": "most iterations raised the score",
@@ -59,11 +71,20 @@ def _summarize_payload(payload: Payload) -> str:
             text = str(value.value if isinstance(value, Enum) else value)
             text = text[:SHORT_HASH_LENGTH] if name == "artifact_hash" else text
             parts.append(f"{name}={shorten(text, 80)}")
+    if isinstance(payload, PlanCreated) and payload.plan:
+        parts.append(f"plan={format_plan(payload.plan)}")
+    if isinstance(payload, EditPayload) and payload.change:
+        parts.append(f"changed={payload.change}")
     if isinstance(payload, CritiqueDone) and payload.issues:
         parts.append(f"issues={len(payload.issues)}")
     if isinstance(payload, RegressionDetected):
         parts.append(f"regressions={','.join(payload.regressions)}")
     return " ".join(parts)
+
+
+def format_plan(plan: Sequence[str]) -> str:
+    """Return the focus of a plan in one line: its first step, and how many follow."""
+    return list_names([shorten(step, 100) for step in plan], 1)
 
 
 def render_iterations(state: RunState, records: Sequence[IterationRecord]) -> Iterator[str]:

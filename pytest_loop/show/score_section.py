@@ -24,7 +24,8 @@ def render_score_section(evaluations: Iterable[CriteriaScore], worse: list[str] 
     evaluations = list(evaluations)
     width = max((len(evaluation.criteria) for evaluation in evaluations), default=0)
     for evaluation in evaluations:
-        yield StyledLine(render_headline(evaluation, width), "green" if evaluation.passed else "red")
+        is_good = evaluation.passed and not evaluation.unverified
+        yield StyledLine(render_headline(evaluation, width), "green" if is_good else "red")
         yield from _render_results(evaluation)
     if worse is not None:
         yield StyledLine(f"worse than the baseline: {', '.join(worse) or 'nothing'}", "red" if worse else "green")
@@ -37,8 +38,10 @@ def render_headline(evaluation: CriteriaScore, width: int = 0) -> str:
         "passed": len(evaluation.select_results(Verdict.PASS)),
         "failed": sum(result.is_blocking for result in failed),
         "info": sum(not result.is_blocking for result in failed),
+        "cannot be judged": len(evaluation.select_results(Verdict.ERROR)),
         "warned": len(evaluation.select_results(Verdict.WARN)),
-        "not judged": len(evaluation.select_results(Verdict.NA)),
+        "not verified": len(evaluation.unverified),
+        "not judged": sum(not result.is_unverified for result in evaluation.select_results(Verdict.NA)),
     }
     parts = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
     sign = ">=" if evaluation.score >= evaluation.threshold else "<"
@@ -46,7 +49,7 @@ def render_headline(evaluation: CriteriaScore, width: int = 0) -> str:
     rules = f"{judged} of {total} rules selected" if judged < total else format_count(total, "rule")
     score, threshold = format_decimal(evaluation.score), format_decimal(evaluation.threshold)
     weights = f"({format_decimal(evaluation.earned)} of {format_decimal(evaluation.possible)})"
-    verdict = "PASS" if evaluation.passed else "FAIL"
+    verdict = "PASS" if evaluation.passed and not evaluation.unverified else "FAIL"
     name = evaluation.criteria.ljust(width)
     phase = evaluation.phase.value
     return f"{name}  {verdict}  {score} {weights} {sign} {threshold} in phase {phase}, {rules}: {parts}"
@@ -54,15 +57,20 @@ def render_headline(evaluation: CriteriaScore, width: int = 0) -> str:
 
 def _render_results(evaluation: CriteriaScore) -> Iterator[StyledLine]:
     for result in evaluation.results:
-        if result.is_blocking:
+        if result.verdict is Verdict.ERROR:
+            yield StyledLine(_format_result("cannot be judged", result), "red")
+        elif result.is_blocking:
             yield StyledLine(_format_result("blocks", result), "red")
+        elif result.is_unverified:
+            yield StyledLine(_format_result("not verified", result), "red")
     for result in evaluation.results:
         if result.verdict is Verdict.WARN:
             yield StyledLine(_format_result("warns", result), "yellow")
         elif result.verdict is Verdict.FAIL and not result.is_blocking:
             yield StyledLine(_format_result("info", result))
     for result in evaluation.select_results(Verdict.NA):
-        yield StyledLine(_format_result("not judged", result), "yellow")
+        if not result.is_unverified:
+            yield StyledLine(_format_result("not judged", result), "yellow")
 
 
 def _format_result(word: str, result: Result) -> str:

@@ -12,8 +12,6 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.store import disk
 
-RULE_FILE = "criteria.rules.json"
-
 
 def normalize_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Normalize the fields of a `run.json`: drop nulls, and keep unknown values unchanged."""
@@ -54,17 +52,8 @@ def _group_checks(checks: list[Any]) -> list[dict[str, Any]]:
     for item in checks:
         if isinstance(item, dict) and isinstance(item.get("rule_id"), str):
             check = item.get("check", {name: value for name, value in item.items() if name != "rule_id"})
-            groups.setdefault(item["rule_id"], []).extend(
-                check if isinstance(check, list) else [_anchor_command(check)]
-            )
+            groups.setdefault(item["rule_id"], []).extend(check if isinstance(check, list) else [check])
     return [{"rule_id": rule_id, "check": group} for rule_id, group in groups.items()]
-
-
-def _anchor_command(check: Any) -> Any:
-    """Run a command in the project's folder; without that, a rule runs in the folder of its file."""
-    if isinstance(check, dict) and check.get("type") == "executable" and isinstance(check.get("command"), str):
-        return check | {"command": f"cd {{workspace}} && {check['command']}"}
-    return check
 
 
 def _count_verdicts(evaluation: dict[str, Any]) -> dict[str, Any]:
@@ -74,10 +63,12 @@ def _count_verdicts(evaluation: dict[str, Any]) -> dict[str, Any]:
     return {"total": len(verdicts), "passing": verdicts.count("pass"), **evaluation}
 
 
-def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
-    """Return a state that can be resumed: with the path of its artifact, and with a key for each rule."""
-    artifact = folder / "artifact.md"
-    rule_file = folder / RULE_FILE
+def prepare_state(state: RunState, rule_file: Path, project: Path) -> RunState:
+    """Return a state that can be resumed: with the path of its artifact, and with its rules as a rule file.
+
+    Like inferred rules, these are judged in the project's folder.
+    """
+    artifact = rule_file.with_name("artifact.md")
     prefix = _format_path(rule_file, project)
     rules = [
         rule if rule.key else rule.model_copy(update={"key": f"{prefix}::{rule.id}"}) for rule in state.criteria.rules
@@ -88,7 +79,8 @@ def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
         "criteria": state.criteria.model_copy(update={"rules": tuple(rules)}),
         "arguments": state.setup.arguments or ("--rootdir", str(project), str(rule_file)),
     }
-    return _restart_step(state.replace(**update))
+    state = state.replace(**update)
+    return _restart_step(state.replace(inferred_rules=_render_rule_file(state)))
 
 
 def _restart_step(state: RunState) -> RunState:
@@ -110,7 +102,7 @@ def _format_path(path: Path, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
-def render_rule_file(state: RunState) -> bytes:
+def _render_rule_file(state: RunState) -> str:
     """Render the rules as a rule file that a session can collect; other tools write none."""
     phases = {phase.value: {"threshold": float(level.threshold)} for phase, level in state.criteria.phase.items()}
     rules = [
@@ -127,8 +119,8 @@ def render_rule_file(state: RunState) -> bytes:
     data = {
         "criteria": state.criteria.name,
         "version": state.criteria.version,
-        "artifact": "artifact.md",
+        "artifact": state.setup.artifact,
         "phases": phases,
         "rules": rules,
     }
-    return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"

@@ -19,22 +19,25 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import disk
+from pytest_loop.store.signature import Signer
 
 MAX_LINE_LENGTH = 64 * 1024 * 1024
 _PADDING = b"\r\0\t "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_EVENT_GAP = re.compile(rb'(?<="\})\s*(?=\{)')
 _SPACE = re.compile(r"\s*")
 
 
 @dataclass
 class History:
-    """The events that could be read, the hash of each, and the damage of the file.
+    """The events that could be read, the hash of each and whether it is signed here, and the damage of the file.
 
     Bytes after `length` are the rest of a torn line. Damage affects only events before `undamaged_from`.
     """
 
     events: list[Event] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
+    signed: list[bool] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
     undamaged_from: int = 0
     length: int = 0
@@ -56,11 +59,11 @@ class History:
 # -- writing
 
 
-def encode_events(events: Iterable[Event], last_hash: str) -> tuple[bytes, str]:
-    """Return the lines of events, each with the hash of the event before, and the hash of the last one."""
+def encode_events(events: Iterable[Event], last_hash: str, signer: Signer) -> tuple[bytes, str]:
+    """Return the signed lines of events, each with the hash of the event before, and the hash of the last one."""
     lines = []
     for event in events:
-        line = _encode({**event.model_dump(mode="json"), "prev": last_hash})
+        line = signer.sign(_encode({**event.model_dump(mode="json"), "prev": last_hash}))
         last_hash = _hash(line)
         lines.append(line + b"\n")
     return b"".join(lines), last_hash
@@ -82,12 +85,12 @@ def _hash(line: bytes) -> str:
 # -- reading
 
 
-def read_history(path: Path) -> History:
+def read_history(path: Path, signer: Signer) -> History:
     """Read whatever can be read of a history; a missing one is empty."""
     history = History()
     try:
         with disk.open_for_reading(path) as file:
-            _read_lines(file, history)
+            _read_lines(file, history, signer)
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -95,7 +98,7 @@ def read_history(path: Path) -> History:
     return history
 
 
-def _read_lines(file: BinaryIO, history: History) -> None:
+def _read_lines(file: BinaryIO, history: History, signer: Signer) -> None:
     """Read all lines: a single unreadable line at the end, or padding, was left by a crash; any other is damage."""
     unreadable: list[int] = []
     position = 0
@@ -103,6 +106,7 @@ def _read_lines(file: BinaryIO, history: History) -> None:
         position += len(raw)
         line = (raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw).rstrip(b"\n").strip(_PADDING)
         events = _parse_events(line)
+        history.signed += _check_signatures(line, len(events or ()), signer)
         if events is None:
             unreadable = [other for other in unreadable if other != number] + [number]
         elif events:
@@ -116,6 +120,12 @@ def _read_lines(file: BinaryIO, history: History) -> None:
         _add_unreadable(unreadable, history)
         history.length, history.lacks_newline = position, True
     history.is_torn = position > history.length
+
+
+def _check_signatures(line: bytes, count: int, signer: Signer) -> list[bool]:
+    """Return for each event of a line whether it is signed; damage may have joined the lines of several events."""
+    pieces = [line] if count == 1 else _EVENT_GAP.split(line)
+    return [signer.is_signed(piece) for piece in pieces] if len(pieces) == count else [False] * count
 
 
 def _split_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -171,6 +181,12 @@ _DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 # -- folding
+
+
+def is_signed(history: History) -> bool:
+    """Return whether this machine signed the last complete state and all events after it."""
+    states = [index for index, event in enumerate(history.events) if isinstance(event.payload, RunStarted)]
+    return bool(states) and all(history.signed[states[-1] :])
 
 
 def fold_events(history: History) -> RunState | None:

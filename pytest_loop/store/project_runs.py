@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.store.lock import lock_folder
@@ -14,6 +15,9 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import ALIAS_PATTERN, ALL_RUNS, find_default_folder
 
 MAX_ACTIVE_RUNS = 4
+# The folder of runs that is made for them alone, and what git ignores in it.
+_OWN_FOLDER = ".loop"
+_IGNORED = b"*\n!/shape/\n!/shape/**\n"
 
 
 class Store:
@@ -32,14 +36,20 @@ class Store:
     # -- runs by name
 
     def get_run(self, alias: str) -> RunFiles:
-        """Return the files of a run, whether it exists or not."""
+        """Return the files of a run, whether it exists or not; a link in place of its folder is never followed."""
         if not ALIAS_PATTERN.fullmatch(alias) or alias == ALL_RUNS:
             raise StateError(
                 "expected a name of 3 to 64 lowercase letters, digits and hyphens for a run"
                 + (f" other than {ALL_RUNS!r}" if alias == ALL_RUNS else "")
                 + f", found {alias!r}"
             )
-        return RunFiles(self.root / alias, self.project)
+        folder = self.root / alias
+        if folder.is_symlink():
+            raise StateError(
+                f"expected a folder for the run {alias!r}, found a symbolic link: remove {folder}, or choose another "
+                "name with --loop-alias"
+            )
+        return RunFiles(folder, self.project)
 
     def get_existing_run(self, alias: str) -> RunFiles:
         """Return a run by its complete name; raise `StateError` if it does not exist."""
@@ -60,8 +70,8 @@ class Store:
         """Return every run, sorted by name."""
         with disk.translate_errors("read", self.root, "try again"):
             folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        runs = [RunFiles(folder, self.project) for folder in folders if ALIAS_PATTERN.fullmatch(folder.name)]
-        return [run for run in runs if run.exists]
+        named = [folder for folder in folders if ALIAS_PATTERN.fullmatch(folder.name) and not folder.is_symlink()]
+        return [run for folder in named if (run := RunFiles(folder, self.project)).exists]
 
     def make_unique_alias(self, alias: str) -> str:
         """Return the name, with a number appended if a run already has it."""
@@ -85,12 +95,13 @@ class Store:
         Raise `StateError` if too many are active, or if another process has just created a run of this name.
         """
         disk.make_folder(self.root)
+        self._ignore_runs()
         with lock_folder(self.root):
-            active = [run.alias for run in self.list_busy_runs() if run.alias != files.alias]
+            active = [run for run in self.list_busy_runs() if run.alias != files.alias]
             if len(active) >= MAX_ACTIVE_RUNS + int(force):
-                names = "\n".join(f"  {alias}" for alias in active)
+                lines = "\n".join(f"  {_describe_run(run)}" for run in active)
                 raise StateError(
-                    f"{len(active)} runs are active already:\n{names}\nstop one with --loop-stop --loop-alias NAME"
+                    f"{len(active)} runs are active already:\n{lines}\nstop one with: pytest-loop stop --run NAME"
                     + ("" if force else ", or use --loop-force for one more")
                 )
             files.acquire()
@@ -98,13 +109,18 @@ class Store:
                 files.release()
                 raise StateError(f"another run was given the name {files.alias!r} just now: use --loop-alias")
 
+    def _ignore_runs(self) -> None:
+        """Keep git from listing runs; the shape that a person wrote stays visible."""
+        path = self.root / ".gitignore"
+        if self.root.name == _OWN_FOLDER and not path.exists():
+            disk.write_atomically(path, _IGNORED)
+
     # -- current.json: the run last worked on, only while one is active
 
     def find_current_run(self) -> RunFiles | None:
         """Return the run that the pointer names, if it exists."""
         alias = self._read_pointer()
-        run = self.get_run(alias) if ALIAS_PATTERN.fullmatch(alias) and alias != ALL_RUNS else None
-        return run if run and run.exists else None
+        return next((run for run in self.list_runs() if run.alias == alias), None)
 
     def _read_pointer(self) -> str:
         """Return the name in the pointer, or an empty string if there is none."""
@@ -130,17 +146,27 @@ class Store:
         }
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
-    def clear_current_run(self, state: RunState) -> None:
-        """Point to another active run if the pointer names this finished one; delete the pointer if there is none."""
-        if self._read_pointer() != state.task_alias:
-            return
+    def update_current_run(self, state: RunState) -> None:
+        """Write the time of a run's last event into the pointer, unless it names another run; move it after the end."""
         with lock_folder(self.root):
-            others = [run for run in self.list_busy_runs() if run.alias != state.task_alias]
-            states = [other for run in others if (other := _read_state(run))]
-            if states:
-                self._write_pointer(max(states, key=lambda other: other.updated_at))
+            if self._read_pointer() not in (state.task_alias, ""):
+                return
+            if not state.is_over:
+                self._write_pointer(state)
             else:
-                disk.remove_file(self.pointer)
+                self._move_pointer(state.task_alias)
+
+    def _move_pointer(self, ended: str) -> None:
+        """Point to another active run, or delete the pointer if there is none.
+
+        A run that has just ended may still be locked by its process, and does not look at the pointer again.
+        """
+        others = [run for run in self.list_busy_runs() if run.alias != ended]
+        states = [state for run in others if (state := read_state(run)) and not state.is_over]
+        if states:
+            self._write_pointer(max(states, key=lambda state: state.updated_at))
+        else:
+            disk.remove_file(self.pointer)
 
     def remove_run(self, files: RunFiles) -> None:
         """Delete a run; raise `BusyError` if a process works on it."""
@@ -153,11 +179,18 @@ class Store:
                 shutil.rmtree(trash)
         finally:
             files.release()
-        if self._read_pointer() == files.alias:
-            disk.remove_file(self.pointer)
+        with lock_folder(self.root):
+            if self._read_pointer() == files.alias:
+                self._move_pointer(files.alias)
 
 
-def _read_state(files: RunFiles) -> RunState | None:
+def _describe_run(files: RunFiles) -> str:
+    state = read_state(files)
+    return f"{files.alias} (iteration {state.iteration}): {shorten(state.task.prompt, 60)}" if state else files.alias
+
+
+def read_state(files: RunFiles) -> RunState | None:
+    """Return the state of a run, or None if it cannot be read."""
     try:
         return files.read()[0]
     except StateError:

@@ -8,7 +8,8 @@ answer of an agent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.lock import Lock, Owner
 from pytest_loop.store.pending_answer import PendingAnswer, PendingAnswerFile
+from pytest_loop.store.signature import Signer, Trust
 
 
 class RunFiles:
@@ -40,10 +42,13 @@ class RunFiles:
         self.worktree = folder / "tree"
         self._stop_request = folder / "stop.request"
         self._pause_request = folder / "pause.request"
+        self._limit_request = folder / "limit.request"
         self._pending_answer = PendingAnswerFile(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
         self._history_file = AppendOnlyFile(self.history)
-        self._encoder = snapshot.SnapshotEncoder()
+        self._signer = Signer(folder)
+        self.trust = Trust.UNKNOWN
+        self._encoder = snapshot.SnapshotEncoder(self._signer)
         self._last_hash = ""
         self._state: RunState | None = None
         self._is_history_complete = True
@@ -54,6 +59,14 @@ class RunFiles:
     def exists(self) -> bool:
         """Whether a run left any of its files here."""
         return disk.path_exists(self.history) or disk.path_exists(self.snapshot)
+
+    @property
+    def last_change(self) -> float:
+        """The time of the last event, as the disk has it; 0 without a history."""
+        try:
+            return self.history.stat().st_mtime
+        except OSError:
+            return 0.0
 
     # -- one writer at a time
 
@@ -152,7 +165,8 @@ class RunFiles:
     def append(self, events: Iterable[Event], state: RunState) -> None:
         """Append events to the history, then write the state that they lead to."""
         events = list(events)
-        data, last_hash = history.encode_events(events, self._last_hash)
+        data, last_hash = history.encode_events(events, self._last_hash, self._signer)
+        self._signer.register()
         interference = self._history_file.append(data)
         self._last_hash = last_hash
         if interference:
@@ -181,9 +195,10 @@ class RunFiles:
 
     def read(self) -> tuple[RunState, History]:
         """Return the fold of the history, or the snapshot if the history is damaged or of another tool."""
-        stored = snapshot.read_snapshot(self.snapshot)  # first, because a writer writes it last
+        stored = snapshot.read_snapshot(self.snapshot, self._signer)  # first, because a writer writes it last
         events = self.read_history()
-        if stored.last_hash and stored.last_hash not in events.hashes:
+        # The step of a torn last line is repeated, like after a crash; missing lines are damage.
+        if stored.last_hash and stored.last_hash not in events.hashes and not events.is_torn:
             events.add_damage(f"the history lacks events that {self.snapshot.name} was made from")
         folded = history.fold_events(events)
         state = folded or self._get_stored_state(stored)
@@ -195,14 +210,17 @@ class RunFiles:
         self._last_hash = events.last_hash
         self._is_history_complete = folded is not None
         self._is_snapshot_current = stored.last_hash == events.last_hash
-        self._encoder = snapshot.SnapshotEncoder(stored.raw)
+        self._encoder = snapshot.SnapshotEncoder(self._signer, stored.raw)
+        is_signed = history.is_signed(events) if folded else stored.is_signed
+        untrusted = Trust.REWRITTEN if self._signer.is_known_run else Trust.UNKNOWN
+        self.trust = Trust.SIGNED if is_signed else untrusted
         self._state = state.model_copy(update={**stored.extra_fields, "task_alias": self.alias})
         return self._state, events
 
     def _get_stored_state(self, stored: snapshot.Snapshot) -> RunState | None:
         if stored.state is None or not stored.is_foreign:
             return stored.state
-        return foreign_runs.prepare_state(stored.state, self.folder, self.project)
+        return foreign_runs.prepare_state(stored.state, self.rules, self.project)
 
     def _describe_damage(self, events: History) -> str:
         if events.damage:
@@ -210,22 +228,27 @@ class RunFiles:
         return f"{self.history} does not say how it began" if events.events else f"{self.history} is missing or empty"
 
     def read_history(self) -> History:
-        return history.read_history(self.history)
+        return history.read_history(self.history, self._signer)
 
-    def repair(self, events: History) -> None:
-        """Complete the files that were read, so that the run can continue: cut torn lines, add what is missing."""
+    def repair(self, events: History, *, is_adopted: bool = False) -> None:
+        """Complete the files that were read, so that the run can continue: cut torn lines, add what is missing.
+
+        `is_adopted` says that the run continues although it was not signed here.
+        """
         if events.is_torn or events.lacks_newline:
             disk.truncate_file(self.history, events.length, b"\n" if events.lacks_newline else b"")
         if self._state is None:
             return
         with suppress(OSError):
-            data = disk.read_file(self.artifact)
-            self._artifact = (self.artifact, data) if data is not None else None
-        rule_file = self.folder / foreign_runs.RULE_FILE
-        if str(rule_file) in self._state.setup.arguments and not rule_file.exists():
-            disk.write_atomically(rule_file, foreign_runs.render_rule_file(self._state))
+            path = self.project / self._state.setup.artifact if self._state.setup.artifact else self.artifact
+            data = disk.read_file(path)
+            self._artifact = (path, data) if data is not None else None
+        if self._state.setup.inferred_rules and not disk.path_exists(self.rules):
+            self.save_rules(self._state.setup.inferred_rules)
         self._pending_answer.discard_outdated(self._last_hash)
-        if not self._is_history_complete:  # from here on the history leads to the state
+        if is_adopted:
+            self._state = self._state.replace(is_unsigned=True)
+        if is_adopted or not self._is_history_complete:  # from here on the history leads to the state
             payload = RunAdopted(state=self._state, because=tuple(events.damage))
             self.append([Event.create(self._state, payload, read_clock())], self._state)
         elif not self._is_snapshot_current:
@@ -249,6 +272,22 @@ class RunFiles:
     @property
     def is_pause_requested(self) -> bool:
         return disk.path_exists(self._pause_request)
+
+    def request_limits(self, limits: Mapping[str, float]) -> None:
+        """Ask the process of the run to replace these limits."""
+        disk.write_atomically(self._limit_request, json.dumps({**self._read_limits(), **limits}).encode())
+
+    def take_limit_request(self) -> dict[str, float]:
+        """Return the limits that were asked for since the last call."""
+        if limits := self._read_limits():
+            disk.remove_file(self._limit_request)
+        return limits
+
+    def _read_limits(self) -> dict[str, float]:
+        with suppress(OSError, ValueError):
+            data = json.loads(disk.read_file(self._limit_request) or b"{}")
+            return data if isinstance(data, dict) else {}
+        return {}
 
     @property
     def can_continue(self) -> bool:

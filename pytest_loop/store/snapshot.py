@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from pytest_loop.core.workload.experiment_state import parse_state
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk, foreign_runs
 from pytest_loop.store.history import refuse_constant
+from pytest_loop.store.signature import Signer
 
 NEWEST_SCHEMA = 1
 _FROZEN = ("task", "criteria")
+_OWN_FIELDS = ("schema_version", "last_event", "mac")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Snapshot:
     problem: str = ""
     last_hash: str = ""
     is_foreign: bool = False
+    is_signed: bool = False
     raw: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -40,11 +43,12 @@ class Snapshot:
         return (self.state.model_extra or {}) if self.state else {}
 
 
-def read_snapshot(path: Path) -> Snapshot:
+def read_snapshot(path: Path, signer: Signer) -> Snapshot:
     """Read the state of a file; raise `StateError` for a newer version, which must not be overwritten."""
     try:
         with disk.open_for_reading(path) as file:
-            data = json.loads(file.read(), parse_constant=refuse_constant)
+            content = file.read()
+            data = json.loads(content, parse_constant=refuse_constant)
     except FileNotFoundError:
         return Snapshot(problem=f"{path} is missing")
     except OSError as error:
@@ -54,7 +58,7 @@ def read_snapshot(path: Path) -> Snapshot:
     if not isinstance(data, dict):
         return Snapshot(problem=f"{path} is damaged: expected a JSON object, found {type(data).__name__}")
     _refuse_newer_version(data.get("schema_version"), path)
-    return _parse_snapshot(data, path)
+    return replace(_parse_snapshot(data, path), is_signed=signer.is_signed(content))
 
 
 def _refuse_newer_version(version: Any, path: Path) -> None:
@@ -67,19 +71,20 @@ def _refuse_newer_version(version: Any, path: Path) -> None:
 
 def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
     is_foreign = "schema_version" not in data
-    fields = {name: value for name, value in data.items() if name not in ("schema_version", "last_event")}
+    fields = {name: value for name, value in data.items() if name not in _OWN_FIELDS}
     try:
         state = parse_state(foreign_runs.normalize_fields(fields) if is_foreign else fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return Snapshot(problem=f"{path} is damaged ({'.'.join(map(str, first['loc']))}: {first['msg']})")
-    return Snapshot(state, "", str(data.get("last_event") or ""), is_foreign, data)
+    return Snapshot(state, "", str(data.get("last_event") or ""), is_foreign, raw=data)
 
 
 class SnapshotEncoder:
     """Encode states; task and criteria never change and are encoded once."""
 
-    def __init__(self, raw: dict[str, Any] | None = None) -> None:
+    def __init__(self, signer: Signer, raw: dict[str, Any] | None = None) -> None:
+        self._signer = signer
         self._raw = raw or {}
         self._frozen: tuple[Any, Any, bytes] = (None, None, b"")
 
@@ -87,7 +92,7 @@ class SnapshotEncoder:
         if self._frozen[0] is not state.task or self._frozen[1] is not state.criteria:
             self._frozen = (state.task, state.criteria, self._encode_frozen(state))
         head = f'{{"schema_version":{NEWEST_SCHEMA},"last_event":"{last_hash}",'.encode()
-        return head + self._frozen[2] + b"," + _encode_rest(state)[1:] + b"\n"
+        return self._signer.sign(head + self._frozen[2] + b"," + _encode_rest(state)[1:]) + b"\n"
 
     def _encode_frozen(self, state: RunState) -> bytes:
         fields = state.model_dump(mode="json", include=set(_FROZEN))

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from pytest_loop.errors import LoopError, ManifestError, Problem
+from pytest_loop.errors import LoopError, ManifestError, Problem, UnmatchedPathsError
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.workloads.manifest import LoadedManifest, Manifest, fill_placeholders, load_manifest
 
@@ -66,7 +66,11 @@ class Workload:
 
 def load_workload(path: Path, root: Path) -> Workload:
     """Load a manifest and find its files; raise `ManifestError` with every problem."""
-    source = load_manifest(path, root)
+    return find_workload(load_manifest(path, root), root)
+
+
+def find_workload(source: LoadedManifest, root: Path) -> Workload:
+    """Find the files of a manifest; raise `ManifestError` with every problem."""
     manifest = source.manifest
     finder = _FileFinder(source)
     cases = finder.find("casePaths", manifest.case_paths)
@@ -77,7 +81,7 @@ def load_workload(path: Path, root: Path) -> Workload:
         prompt = getattr(manifest.agents, role).prompt_file
         finder.find("agents", [prompt] if prompt else [], role, "promptFile")
     if finder.problems:
-        raise ManifestError(finder.problems)
+        raise UnmatchedPathsError(finder.problems)
     pairs = pair_expected_files(cases, expected)
     holdout = {pattern: match_cases(cases, pattern) for pattern in manifest.holdout}
     outputs = {case: _make_output_path(manifest.output_path, case) for case in cases}
@@ -110,7 +114,7 @@ class _FileFinder:
         files: set[str] = set()
         for index, pattern in enumerate(patterns):
             try:
-                matches = set(_glob_files(self.source.folder, pattern))
+                matches = set(find_files(self.source.folder, pattern))
                 problem = "" if matches else f"files that match {format_value(pattern)} for `{name}`, found none"
             except (NotImplementedError, ValueError):
                 matches = set()
@@ -122,7 +126,8 @@ class _FileFinder:
         return tuple(sorted(files))
 
 
-def _glob_files(folder: Path, pattern: str) -> Iterator[str]:
+def find_files(folder: Path, pattern: str) -> Iterator[str]:
+    """Yield the files that match a glob, relative to the folder; hidden ones only for a pattern that names them."""
     shows_hidden = any(part.startswith(".") and part.strip(".") for part in PurePosixPath(pattern).parts)
     prefix = len(os.path.join(folder, ""))
     for path in map(str, folder.glob(pattern)):
@@ -151,7 +156,7 @@ def _find_unpaired(
         stems = set(map(_get_stem, expected))
         unpaired = next((case for case in cases if _get_stem(case) not in stems), None)
         reason = f"none for {unpaired}" if unpaired else "stems that stand for several"
-        needed = f"an expected file for each of {len(cases)} cases, by its stem or as many in order"
+        needed = f"a file for each of {len(cases)} cases in `expectedPaths`, by its stem or as many in order"
         yield source.build_problem(f"expected {needed}, found {len(expected)}, and {reason}", "expectedPaths")
 
 
@@ -170,11 +175,11 @@ def _find_clashes(
     folder, inside = str(source.folder), os.path.join(root, "")
     for case, output in outputs.items():
         if first.setdefault(output, case) != case:
-            text = f"an output of its own for each case, found {output} for {first[output]} and {case}"
+            text = f"an output of its own for each case in `outputPath`, found {output} for {first[output]} and {case}"
         elif output in inputs:
-            text = f"a new file for the output of {case}, found {output}, which the workload reads"
+            text = f"a new file for the output of {case} in `outputPath`, found {output}, which the workload reads"
         elif not os.path.normpath(os.path.join(folder, output)).startswith(inside):
-            text = f"a path inside the project, found {output}"
+            text = f"a path inside the project in `outputPath`, found {output}"
         else:
             continue
         yield source.build_problem(f"expected {text}", "outputPath")

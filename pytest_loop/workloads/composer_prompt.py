@@ -40,6 +40,7 @@ def render_compose_prompt(
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
         "task": state.task.prompt,
+        "answers": prompts.render_answers(state),
         "workload_id": experiment.workload,
         "plan": experiment.plan,
         "feedback": _render_feedback(experiment),

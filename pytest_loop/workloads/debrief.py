@@ -81,6 +81,8 @@ def _list_settings(history: ExperimentHistory) -> Iterator[str]:
 
 def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
     rows = []
+    if history.first_hypothesis:
+        rows.append(["0", escape(history.first_hypothesis), "none", str(history.baseline), ""])
     for iteration, hypothesis in history.hypotheses.items():
         judgement = history.judgements.get(iteration)
         outcome = _TRUTHS[judgement.truth if judgement else Truth.UNTESTED]

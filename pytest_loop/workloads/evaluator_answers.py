@@ -99,15 +99,24 @@ def combine_answers(answers: Sequence[EvaluatorAnswer]) -> EvaluatorAnswer:
 def compare_output(output: bytes, expected: bytes, name: str) -> str:
     """Return a few lines of diff, or an empty text if the output is as expected.
 
-    If both are JSON, their data is compared, whatever the order of keys.
+    JSON objects and lists are compared as data, whatever the order of keys; a single value is a text like any other.
     """
     if output == expected:
         return ""
     texts = [data.decode("utf-8", "replace").replace("\r\n", "\n") for data in (expected, output)]
-    data = [_try_json(text) for text in texts]
-    if texts[0] == texts[1] or (None not in data and data[0] == data[1]):
+    wanted, found = (_try_json(text) for text in texts)
+    if texts[0] == texts[1] or (isinstance(wanted, (dict, list)) and _is_same(wanted, found)):
         return ""
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
     shown = list(islice(lines, MAX_LINES + 1))
     return "\n".join([*shown[:MAX_LINES], *["..."] * (len(shown) > MAX_LINES)]) or "only in the end of the file"
+
+
+def _is_same(wanted: Any, found: Any) -> bool:
+    """Compare data of JSON; unlike in Python, true is not 1."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return wanted.keys() == found.keys() and all(_is_same(wanted[key], found[key]) for key in wanted)
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(wanted) == len(found) and all(map(_is_same, wanted, found))
+    return isinstance(wanted, bool) is isinstance(found, bool) and bool(wanted == found)

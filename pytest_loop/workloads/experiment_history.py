@@ -9,6 +9,7 @@ from itertools import pairwise
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import (
     AnalysisDone,
+    BaselineDone,
     CalibrationDone,
     ExperimentStarted,
     HypothesisFormed,
@@ -29,8 +30,8 @@ from pytest_loop.core.workload.measurement import Measurement
 class ExperimentHistory:
     """The records of an experiment; dictionaries have iterations as keys.
 
-    The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
-    those pass at the end, and their number. `settings` has the keys of the manifest.
+    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. They are without the `hidden`
+    cases: `held_out` is how many of those pass at the end, and their number. `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -38,6 +39,7 @@ class ExperimentHistory:
     hidden: frozenset[str] = frozenset()
     held_out: tuple[int, int] | None = None
     calibration: CalibrationDone | None = None
+    first_hypothesis: str = ""
     measurements: list[Measurement] = field(default_factory=list)
     hypotheses: dict[int, Hypothesis] = field(default_factory=dict)
     judgements: dict[int, Judgement] = field(default_factory=dict)
@@ -84,7 +86,7 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case CalibrationDone() as payload:
             history.calibration = payload
         case MeasurementDone() as payload:
-            _add_measurement(history, payload.measurement)
+            _add_measurement(history, payload)
         case EndPayload() as payload:
             history.stop_reason = payload.reason or ""
         case _:
@@ -100,7 +102,10 @@ def _add_start(history: ExperimentHistory, payload: Payload) -> None:
         history.hidden = payload.state.experiment.hidden
 
 
-def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> None:
+def _add_measurement(history: ExperimentHistory, payload: MeasurementDone) -> None:
+    measurement = payload.measurement
+    if isinstance(payload, BaselineDone):
+        history.first_hypothesis = payload.hypothesis
     history.measurements.append(measurement.exclude_cases(history.hidden))
     hidden = [result.passed for result in measurement.results if result.id in history.hidden]
     history.held_out = (sum(hidden), len(hidden)) if hidden else None

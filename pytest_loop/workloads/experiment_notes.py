@@ -24,7 +24,7 @@ from pytest_loop.core.workload.hypotheses import (
     form_hypothesis,
     judge_hypothesis,
 )
-from pytest_loop.core.workload.measurement import compare_measurements
+from pytest_loop.core.workload.measurement import compare_measurements, find_best
 from pytest_loop.core.workload.phase_proofs import LoopProof
 from pytest_loop.errors import StateError
 from pytest_loop.run.questions import Ask, ask_about_plateau, ask_about_regression
@@ -40,7 +40,7 @@ def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
         return _judge_hypothesis(experiment)
     if kind is Kind.REGRESSION_DETECTED:
         return _note_regression(experiment, ask)
-    return _note_plateau(experiment, ask)
+    return _note_plateau(state, ask)
 
 
 def _form_hypothesis(experiment: Experiment, iteration: int) -> HypothesisFormed:
@@ -65,21 +65,23 @@ def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetec
     measurements = experiment.visible_measurements
     action = decide_on_regression(measurements, experiment.policy, is_attended=ask is not None) or OnRegression.STOP
     change = compare_measurements(*measurements[-2:])
-    return RegressionDetected(
-        regressions=change.regressions,
-        fixed=change.fixed,
-        likely_cause=experiment.edit.name if experiment.edit else "",
-        action=ask_about_regression(ask) if ask and action is OnRegression.ASK else action,
-    )
+    cause = experiment.edit.name if experiment.edit else ""
+    if ask and action is OnRegression.ASK:
+        action = ask_about_regression(ask, change, cause)
+    return RegressionDetected(regressions=change.regressions, fixed=change.fixed, likely_cause=cause, action=action)
 
 
-def _note_plateau(experiment: Experiment, ask: Ask | None) -> PlateauReached:
+def _note_plateau(state: ExperimentState, ask: Ask | None) -> PlateauReached:
+    """Decide how to continue at a plateau: the next agent of a ladder has its turn before the policy decides."""
+    experiment = state.experiment
     measurements, settled = experiment.visible_measurements, experiment.settled
+    flat = count_flat_measurements(measurements, settled)
+    if next_agents := state.setup.agents[state.progress.agent_index + 1 :]:
+        return PlateauReached(flat=flat, action=OnPlateau.CONTINUE, next_agent=next_agents[0])
     action = decide_on_plateau(measurements, experiment.policy, settled, is_attended=ask is not None) or OnPlateau.STOP
-    return PlateauReached(
-        flat=count_flat_measurements(measurements, settled),
-        action=ask_about_plateau(ask) if ask and action is OnPlateau.ASK else action,
-    )
+    if ask and action is OnPlateau.ASK:
+        action = ask_about_plateau(ask, flat, find_best(measurements))
+    return PlateauReached(flat=flat, action=action)
 
 
 def end_experiment(command: Command, state: ExperimentState) -> Payload:

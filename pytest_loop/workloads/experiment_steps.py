@@ -26,6 +26,7 @@ from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.rules.syntax import ContentError, read_text
+from pytest_loop.run.evaluator import Evaluator
 from pytest_loop.run.questions import Ask, ask_for_option
 from pytest_loop.run.step_context import StepContext
 from pytest_loop.session.result import SessionResult
@@ -33,23 +34,28 @@ from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
 from pytest_loop.workloads.experiment_notes import end_experiment, make_note
-from pytest_loop.workloads.pipeline import Pipeline, calibrate
+from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrate
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
 class ExperimentSteps:
-    """The steps of an experiment; `ask` is None if no person can be asked."""
+    """The steps of an experiment.
+
+    `ask` is None if no person can be asked. `calibration` is the result of one that was done before the start.
+    """
 
     ask: Ask | None = None
+    calibration: Calibration | None = None
 
     def is_slow(self, _command: Command) -> bool:
         """A measurement must not be repeated because of a crash during composing."""
         return True
 
     def execute(self, command: Command, context: StepContext) -> StepPayload:
-        return _STEPS[command.kind](ExperimentStep(context, context.state, self.ask))  # type: ignore[arg-type]
+        step = ExperimentStep(context, context.state, self.ask, self.calibration)  # type: ignore[arg-type]
+        return _STEPS[command.kind](step)
 
     def record(self, command: Command, state: ExperimentState) -> Payload:
         if command.reason is not None:
@@ -69,6 +75,7 @@ class ExperimentStep:
     context: StepContext
     state: ExperimentState
     ask: Ask | None
+    calibration: Calibration | None = None
 
     @property
     def experiment(self) -> Experiment:
@@ -81,45 +88,58 @@ class ExperimentStep:
 
     @property
     def _project(self) -> SealedFiles:
-        if self.context.run.project is None:
-            raise StateError("expected the files of the project as they were, found a run without them")
         return self.context.run.project
 
     # -- calibrate and measure
 
     def calibrate(self) -> CalibrationDone:
         """Run the first case: the pipeline has to work before anything is measured."""
-        run = self.context.run
-        pipeline = Pipeline(self.workload, run.settings.workload.case_timeout)
-        case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
-        with run.live.show_work(f"calibrating with {case.id}"):
-            calibration = calibrate(pipeline, case)
+        calibration = self.calibration or self._try_first_case()
         proof = CalibrationProof(
-            test_fixture=case.id,
+            test_fixture=calibration.case,
             pipeline_result="passed" if calibration.passed else "failed",
             manifest_saved=self.experiment.manifest,
         )
         return CalibrationDone(
             case=calibration.case,
             passed=calibration.passed,
-            attempts=len(calibration.errors) + calibration.passed,
+            attempts=calibration.attempts,
             errors=calibration.errors,
             proof=proof,
         )
 
+    def _try_first_case(self) -> Calibration:
+        run = self.context.run
+        pipeline = Pipeline(self.workload, run.settings.workload.case_timeout)
+        case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
+        with run.live.show_work(f"calibrating with {case.id}"):
+            return calibrate(pipeline, case)
+
     def measure_baseline(self) -> BaselineDone:
         """Measure before the first edit: iteration 0."""
-        fields = dict(self._measure(0))
-        proof = BaselineProof(cases_executed=len(self.experiment.cases), baseline_metrics=fields["metrics"])
-        return BaselineDone(**fields, proof=proof)
+        evaluator = self._make_evaluator()
+        fields = dict(self._measure(0, evaluator))
+        proof = BaselineProof(
+            cases_executed=len(self.experiment.cases),
+            baseline_metrics=fields["metrics"],
+            user_approved="asked" if self.ask else self.state.setup.draft.confirmed_by,
+        )
+        return BaselineDone(
+            **fields,
+            hypothesis=self.experiment.first_hypothesis,
+            plugins=tuple(sorted(evaluator.session_result.plugins)),
+            proof=proof,
+        )
 
     def measure(self) -> MeasurementDone:
         """Measure after an edit."""
-        return self._measure(self.state.iteration)
+        return self._measure(self.state.iteration, self._make_evaluator())
 
-    def _measure(self, iteration: int) -> MeasurementDone:
+    def _make_evaluator(self) -> Evaluator:
+        return self.context.make_evaluator(self.experiment.manifest)
+
+    def _measure(self, iteration: int, evaluator: Evaluator) -> MeasurementDone:
         """Run all cases in one session; messages about held-out cases are not recorded."""
-        evaluator = self.context.make_evaluator(self.experiment.manifest)
         evaluation = evaluator.evaluate()
         results = tuple(self._read_result(case, evaluator.session_result) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
@@ -157,8 +177,8 @@ class ExperimentStep:
         """Return the composer's answer; files that it edited itself are restored and reported."""
         run = self.context.run
         if not run.agents:
-            raise AgentUnavailableError("there is nobody to compose: name an agent with --loop-agent")
-        agent = run.agents[0]
+            raise AgentUnavailableError("expected an agent that composes, found none: name one with --loop-agent")
+        agent = self.context.agent
         request = AgentRequest(
             COMPOSE,
             self._build_prompt(files),
@@ -167,6 +187,8 @@ class ExperimentStep:
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
         )
+        request = run.finish_prompt(request)
+        self.context.record_prompt(request)
         self._project.enforce_seal()
         before = self._project.save_current()
         try:

@@ -84,7 +84,7 @@ class AgentPrompt(_ManifestModel):
 
 
 class Agents(_ManifestModel):
-    """Who composes fixes, and who reviews outputs."""
+    """The agents that compose fixes and review outputs."""
 
     composer: AgentPrompt = Field(default_factory=AgentPrompt)
     reviewer: AgentPrompt = Field(default_factory=AgentPrompt)
@@ -150,9 +150,14 @@ def load_manifest(path: Path, root: Path) -> LoadedManifest:
     """Load a manifest; raise `ManifestError` with every problem of its form."""
     file = load_file(path, root, Manifest, "workloadId")
     loaded = LoadedManifest(path, file.name, file.model, file.locate)
+    check_conflicts(loaded)
+    return loaded
+
+
+def check_conflicts(loaded: LoadedManifest) -> None:
+    """Raise `ManifestError` with every problem between fields."""
     if problems := list(_find_conflicts(loaded)):
         raise ManifestError(problems)
-    return loaded
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.run_draft import build_run_criteria
-from pytest_loop.core.model.evaluation import Seal
+from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
@@ -25,6 +25,7 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import StartProof
 from pytest_loop.errors import LoopError, StateError
+from pytest_loop.run.fence import resolve_opened
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
@@ -35,8 +36,10 @@ from pytest_loop.workloads import plan_file
 from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE
 from pytest_loop.workloads.manifest import split_manifest_command
-from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.seal import build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
+
+_EVERYTHING_PASSES = "all cases pass with the files as they are"
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,9 @@ class NewExperiment:
         """Return the first state of the experiment, and the sealed files of the project."""
         self._check_prompt()
         result = self._collect_cases(session)
-        seal = self._make_seal(result)
-        project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
-        seal = seal.model_copy(update={"files": project.record_start()})
+        project = SealedFiles(self.root, files.folder, self._build_patterns(), (), self._list_outputs())
+        # The baseline adds the plugins: it is the first session in which workers run.
+        seal = project.record_seal(resolve_opened(self.settings)).model_copy(update={"plugins": None})
         state = self._make_state(files, result.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
@@ -122,8 +125,13 @@ class NewExperiment:
                 artifact=os.path.relpath(files.artifact, self.root),
                 judge=settings.agents.judge,
                 arguments=self.build_arguments(),
-                limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+                limits=Limits(
+                    usd=settings.limits.budget,
+                    tokens=settings.limits.max_tokens,
+                    counts_estimates=settings.limits.estimated_cost == "count",
+                ),
                 breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+                control=IterationControl.model_validate(settings.control.values),
             ),
             experiment=self._make_experiment(),
         )
@@ -160,7 +168,7 @@ class NewExperiment:
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
         case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
-        criteria = build_run_criteria(plan, {}, {})
+        criteria = build_run_criteria(plan, {})
         rules = tuple(
             rule.model_copy(
                 update={
@@ -192,16 +200,11 @@ class NewExperiment:
             excluded=roles.excluded,
             hidden=self.workload.hidden_cases & frozenset(roles.run),
             plan=str(self.plan),
-        )
-
-    def _make_seal(self, result: SessionResult) -> Seal:
-        """Seal the files that decide the outcome of cases, but not the artifacts."""
-        plugins = tuple(sorted(result.plugins))
-        return Seal(
-            patterns=self._build_patterns(), site=hash_site_files(), plugins=plugins, outputs=self._list_outputs()
+            first_hypothesis=self.plan.first_hypothesis or _EVERYTHING_PASSES,
         )
 
     def _build_patterns(self) -> tuple[str, ...]:
+        """Return the patterns of files that decide the outcome of cases, but not of the artifacts."""
         unseal = (
             *(f"/{self._make_relative(path)}" for path in self.workload.artifacts),
             *self.settings.workspace.unseal,
@@ -246,7 +249,9 @@ class NewExperiment:
             mode=mode,
             session_dir=self.settings.start.dir or ".loop",
             cases_selected=len(self.roles.run),
+            failure_context=self.plan.problem,
             hypotheses_ranked=len(self.plan.hypotheses),
+            experiments_designed=len(self.plan.hypotheses),
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
@@ -16,13 +16,14 @@ from pytest_loop.rules.checks.check import Answer
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
-from pytest_loop.workloads.manifest import fill_placeholders, split_manifest_command
+from pytest_loop.workloads.manifest import Manifest, fill_placeholders, split_manifest_command
 
 DEFAULT_TIMEOUT = 600.0
 MAX_TRIES = 3
 MAX_CALIBRATIONS = 3
 _FIRST_PAUSE = 0.1
 _TAIL_LINES = 12
+_MISSING_OUTPUT = "expected the output"
 Result = TypeVar("Result")
 
 
@@ -76,8 +77,8 @@ class Pipeline:
         flags = ("--force",) if self.manifest.cache_strategy == "force" else ()
         result = self._run_successfully(self.manifest.run_command, case, flags)
         if not output.is_file():
-            missing = f"the output {case.output} of `{self.manifest.run_command}`"
-            raise CheckError(f"expected {missing}, found none{_format_tail(result)}")
+            missing = f"{_MISSING_OUTPUT} {case.output} of `{self.manifest.run_command}`"
+            raise CheckError(f"{missing}, found none{_format_tail(result)}")
 
     def _clear_output(self, case: Case) -> Path:
         """Remove the output of an earlier run and return its path; refuse a path that links out of the project."""
@@ -153,7 +154,7 @@ class Pipeline:
         try:
             result = child.run_command(child.Command([*words, *flags], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
-            raise PermanentError(str(error)) from None
+            raise PermanentError(f"{error}, in `{command}`") from None
         if result.ending is not child.Ending.COMPLETED:
             limit = f"expected `{command}` to end within {self.timeout:g} s"
             raise CheckError(f"{limit}, found it still running{_format_tail(result)}")
@@ -199,24 +200,34 @@ class Calibration(NamedTuple):
     passed: bool
     errors: tuple[str, ...] = ()
 
-    def to_payload(self) -> dict[str, Any]:
-        return {
-            "case": self.case,
-            "passed": self.passed,
-            "attempts": len(self.errors) + self.passed,
-            "errors": list(self.errors),
-        }
+    @property
+    def attempts(self) -> int:
+        return len(self.errors) + self.passed
 
 
-def calibrate(pipeline: Pipeline, case: Case) -> Calibration:
-    """Build and run one case up to three times; a case that fails without an error proves that the pipeline works."""
+def calibrate(pipeline: Pipeline, case: Case, tries: int = MAX_CALIBRATIONS) -> Calibration:
+    """Build and run one case until it works; a case that fails without an error proves that the pipeline works."""
     errors: list[str] = []
-    while len(errors) < MAX_CALIBRATIONS:
+    while len(errors) < tries:
         error = _try_pipeline(pipeline, case)
         if error is None:
             return Calibration(case.id, True, tuple(errors))
-        errors.append(error)
+        errors.append(_name_field(pipeline.manifest, error) + error)
     return Calibration(case.id, False, tuple(errors))
+
+
+def _name_field(manifest: Manifest, error: str) -> str:
+    """Return the field of the manifest whose command an error quotes, to begin the error with."""
+    commands = {
+        "buildCommand": manifest.build_command,
+        "evaluateCommand": manifest.evaluate_command,
+        "reviewCommand": manifest.review_command,
+        "runCommand": manifest.run_command,
+    }
+    name = next((name for name, command in commands.items() if command and f"`{command}`" in error), "")
+    if name == "runCommand" and error.startswith(_MISSING_OUTPUT):
+        return "runCommand or outputPath: "
+    return f"{name}: " if name else ""
 
 
 def _try_pipeline(pipeline: Pipeline, case: Case) -> str | None:

@@ -68,12 +68,21 @@ class Plan(_Form):
     success: Success = Field(default_factory=Success)
     words: str = ""
 
+    @property
+    def ranked_hypotheses(self) -> list[PlannedHypothesis]:
+        return sorted(self.hypotheses, key=lambda planned: planned.rank)
+
+    @property
+    def first_hypothesis(self) -> str:
+        """The hypothesis with the highest rank, or an empty text."""
+        return str(self.ranked_hypotheses[0]) if self.hypotheses else ""
+
     def __str__(self) -> str:
         return "\n".join(filter(None, self._list_lines()))
 
     def _list_lines(self) -> Iterator[str]:
         yield self.problem
-        for number, hypothesis in enumerate(sorted(self.hypotheses, key=lambda planned: planned.rank), 1):
+        for number, hypothesis in enumerate(self.ranked_hypotheses, 1):
             yield f"{number}. {hypothesis}"
         for level, text in self.success.model_dump().items():
             yield f"{level.capitalize()}: {text}" if text else ""

@@ -105,13 +105,14 @@ class FileChanges:
 
     def select(self, patterns: PathPatterns) -> FileChanges:
         """Return the changes of paths that match the patterns."""
-        return self._filter(patterns.matches)
+        return self.filter(patterns.matches)
 
     def exclude(self, patterns: PathPatterns) -> FileChanges:
         """Return the changes of paths that do not match the patterns."""
-        return self._filter(lambda path: not patterns.matches(path))
+        return self.filter(lambda path: not patterns.matches(path))
 
-    def _filter(self, fits: Callable[[str], bool]) -> FileChanges:
+    def filter(self, fits: Callable[[str], bool]) -> FileChanges:
+        """Return the changes of paths that fit."""
         groups = (self.added, self.removed, self.modified)
         return FileChanges(*(tuple(filter(fits, group)) for group in groups))
 

@@ -72,6 +72,7 @@ class Git:
     folder: Path
     timeout: float = TIMEOUT
     env: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ("--literal-pathspecs",)
 
     @classmethod
     def locate(cls, folder: Path, timeout: float = TIMEOUT) -> Git:
@@ -84,7 +85,7 @@ class Git:
     def run(self, *words: str, data: bytes = b"") -> bytes:
         """Run a git command and return its output; raise `GitError` if it fails or takes too long."""
         settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        process = self._start([self.program, "--no-pager", "--literal-pathspecs", *settings, *words])
+        process = self._start([self.program, "--no-pager", *self.options, *settings, *words])
         with process:
             try:
                 output, errors = process.communicate(data, self.timeout)

@@ -69,6 +69,12 @@ class GitRepository:
         except GitError:
             return ""
 
+    def list_contents(self, commit: str) -> dict[str, str]:
+        """Return the object names of the project's files in a commit, by path."""
+        lines = self.git.run("ls-tree", "-r", "-z", commit).split(b"\0")
+        pairs = (line.split(b"\t", 1) for line in lines if line)
+        return {os.fsdecode(path): fields.split()[2].decode() for fields, path in pairs}
+
     def list_submodules(self) -> dict[str, GitEntry]:
         """Return the submodules of the project in the index."""
         lines = self.git.run("ls-files", "--stage", "-z").split(b"\0")
@@ -105,7 +111,7 @@ class GitObjects:
         return stored
 
     def _hash_content(self, data: bytes) -> str:
-        return hashlib.new(self.object_format, b"blob %d\0" % len(data) + data).hexdigest()
+        return hash_content(data, self.object_format)
 
     def _import_missing(self, contents: Mapping[str, bytes]) -> None:
         names = "".join(f"{name}\n" for name in contents)
@@ -146,6 +152,11 @@ class GitObjects:
         return {
             path.removeprefix(self.prefix): entry for path, entry in submodules.items() if path.startswith(self.prefix)
         }
+
+
+def hash_content(data: bytes, object_format: str) -> str:
+    """Return the name that git gives to a file's content."""
+    return hashlib.new(object_format, b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def _parse_submodules(lines: Iterable[bytes], name_field: int) -> dict[str, GitEntry]:

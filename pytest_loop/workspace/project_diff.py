@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
-from pytest_loop.core.text.wording import limit_lines
+from pytest_loop.core.text.wording import format_count, limit_lines
 from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.line_diff import Op, compute_hunks
 
@@ -18,6 +18,8 @@ MAX_LINE_LENGTH = 1000
 MAX_NAMES = 200
 NO_CHANGE = "Nothing has changed.\n"
 _HEADER_LINES = 3
+_SUMMARY = re.compile(r"# What has changed\n\nFiles: (.+)\. Lines: ([\d,]+) added, ([\d,]+) removed\.\n")
+_LINE_NOUNS = ((2, "insertion"), (3, "deletion"))
 _NO_NEWLINE = "\\ No newline at end of file"
 _KINDS = {
     FileKind.FILE: "a file",
@@ -94,6 +96,25 @@ def compute_diff(
     summary = _render_summary(changes, added, removed)
     text = "\n".join([summary, *limit_lines(titles, MAX_NAMES), "", *diff.render_block(), ""])
     return ProjectDiff(changes, added, removed, text, diff.text)
+
+
+def extract_diff(text: str) -> str:
+    """Return the unified diff in the Markdown of a change; empty if there is none."""
+    block = re.search(r"^(`{3,})diff\n(.*?)^\1$", text, re.MULTILINE | re.DOTALL)
+    return block[2] if block else ""
+
+
+def parse_diffstat(text: str) -> str:
+    """Return `1 file changed, 2 insertions, 2 deletions` for the Markdown of a change; empty for other texts."""
+    if text == NO_CHANGE:
+        return "no file changed"
+    summary = _SUMMARY.match(text)
+    if summary is None:
+        return ""
+    files = sum(int(count.replace(",", "")) for count in re.findall(r"\d[\d,]*(?= )", summary[1]))
+    counts = [(files, "file"), *((int(summary[group].replace(",", "")), noun) for group, noun in _LINE_NOUNS)]
+    changed, *lines = (format_count(count, noun) for count, noun in counts)
+    return ", ".join([f"{changed} changed", *lines])
 
 
 def render_document_diff(name: str, old: str, new: str, limit: int) -> str:

@@ -1,28 +1,42 @@
-"""Track the files of a project while agents edit them, and restore sealed files after every edit."""
+"""Track the files of a project while agents and sessions work, and undo every change that they must not make."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_loop.core.judging.tampering import Source
-from pytest_loop.core.model.evaluation import SealFinding
+from pytest_loop.core.judging.tampering import FORBIDDEN
+from pytest_loop.core.model.evaluation import Seal, SealFinding
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
+from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import MAX_SIZE, ContentArchive, RestoreResult
 from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
 from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
+from pytest_loop.workspace.honest_edits import is_honest_edit
+from pytest_loop.workspace.new_tests import is_new_test
+from pytest_loop.workspace.outer_configuration import hash_outer_configuration
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
-from pytest_loop.workspace.seal import select_shadowing_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.shadowing import select_shadowing_files
 
-_PYTHON_SUFFIX = ".py"
+_MAX_COPIES = 100
+_COPY_MODE = 0o600
+_NO_PATTERNS = PathPatterns(())
 
 
 class SealedFiles:
-    """The project's files at the start of a run (`start`) and now (`current`)."""
+    """The project's files at the start of a run (`start`) and now (`current`).
+
+    Sealed files stay as they were at the start. If there are patterns in `allow`, agents may change no other file:
+    these stay as they were after the step before (`settled`), and edits of the user while no step works are kept. New
+    files of a session are `outputs`, and are left alone. In `module_folders` sessions search modules; there are
+    none if that is unknown. `find_shared` returns the files that other runs may change meanwhile.
+    """
 
     def __init__(
         self,
@@ -33,24 +47,56 @@ class SealedFiles:
         outputs: Iterable[str] = (),
     ) -> None:
         self.root = root
-        self.sealed = PathPatterns(sealed)
-        self._sealable = PathPatterns(("*", *self.sealed.patterns))  # every path that no pattern unseals
+        self.folder = folder
         self.allow = PathPatterns(allow)
         run_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
-        self.scope = ScanScope(run_folder, self.sealed, outputs=frozenset(outputs))
+        self.scope = ScanScope(run_folder)
+        self._replace_patterns(sealed, outputs)
         self._listing = folder / "files.json"
         self._archive = ContentArchive(folder / "files.kept")
+        self._discarded = folder / "discarded"
         self._listings: dict[Path, tuple[str, FileTree]] = {}
-        self.start = FileTree({})
-        self.current = FileTree({})
+        self.start = self.current = self.settled = FileTree({})
+        self._is_session = False
+        self.module_folders: tuple[str, ...] = ()
+        self.outputs: set[str] = set()
+        self.find_shared: Callable[[], PathPatterns] = lambda: _NO_PATTERNS
 
     # -- start and end of a run
 
     def record_start(self) -> str:
         """Scan and archive all files before the first edit; return the hash of the listing."""
-        self.start = self.current = scan_files(self.root, self.scope)
+        before = self.start if self.start.entries else None
+        self.start = self.current = self.settled = scan_files(self.root, self.scope, before, trust_stat=True)
         self._archive.add_files(self.root, self.start, self.sealed)
         return self._write_listing(self._listing, self.start)
+
+    def record_seal(self, opened: tuple[str, ...] = ()) -> Seal:
+        """Record the files before the first edit, and return their seal; agents may write into `opened` paths."""
+        return Seal(
+            patterns=self.sealed.patterns,
+            allow=self.allow.patterns,
+            files=self.record_start(),
+            site=hash_site_files(opened, self.root),
+            outer=hash_outer_configuration(self.root),
+            opened=opened,
+            outputs=tuple(sorted(self.scope.outputs)),
+        )
+
+    def seal_anew(self, sealed: Iterable[str], allow: Iterable[str]) -> str:
+        """Record the current files as the start, with other patterns; return the hash of the listing."""
+        self.allow = PathPatterns(allow)
+        self._replace_patterns(sealed)
+        return self.record_start()
+
+    def extend(self, patterns: Iterable[str], outputs: Iterable[str]) -> None:
+        """Seal more files, and leave out what sessions write; `record_start` has to follow."""
+        self._replace_patterns((*patterns, *self.sealed.patterns), outputs)
+
+    def _replace_patterns(self, patterns: Iterable[str], outputs: Iterable[str] = ()) -> None:
+        self.sealed = PathPatterns(patterns)
+        self._sealable = PathPatterns(("*", *self.sealed.patterns))  # every path that no pattern unseals
+        self.scope = replace(self.scope, sealed=self.sealed, outputs=self.scope.outputs | set(outputs))
 
     def resume(self, listing_hash: str) -> None:
         """Load the start of a run in another process; raise `StateError` if the listing was changed since."""
@@ -62,12 +108,12 @@ class SealedFiles:
         self.start = FileTree.from_json(data)
         self._listings[self._listing] = (listing_hash, self.start)
         self._archive.open_existing()
-        self._scan()
+        self.accept_current()
 
     def discard(self) -> None:
         """Remove the files that were written for a run that does not start."""
         self._archive.close()
-        for path in (self._listing, self._archive.path):
+        for path in (self._listing, self._archive.path, *self.folder.glob("left-out.*")):
             disk.remove_file(path)
         with suppress(OSError):
             self._listing.parent.rmdir()
@@ -103,11 +149,15 @@ class SealedFiles:
 
     def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
         """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
-        data = disk.read_file(self._get_checkpoint_path(number))
-        tree = FileTree.from_json(data) if data else None
+        tree = self.load_checkpoint(number)
         if tree is None or tree.digest != digest:
             raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
         return self.restore_tree(tree)
+
+    def load_checkpoint(self, number: int) -> FileTree | None:
+        """Return the files of an iteration, or None if they are not kept."""
+        data = disk.read_file(self._get_checkpoint_path(number))
+        return FileTree.from_json(data) if data else None
 
     def _get_checkpoint_path(self, number: int) -> Path:
         return self._listing.with_name(f"files-{number}.json")
@@ -121,41 +171,98 @@ class SealedFiles:
         """Restore an archived tree."""
         self._scan()
         result = self._archive.undo_changes(self.root, tree, self.current, compare_trees(tree, self.current))
-        self._scan()
+        self.accept_current()
         return result
 
     def get_content(self, digest: str) -> bytes | None:
         """Return the archived content with this hash, or None if there is none."""
         return self._archive.get_content(digest)
 
-    # -- after an edit
+    # -- while an agent or a session works
+
+    def begin_work(self, *, is_session: bool = False) -> None:
+        """Archive the files that must not change, before an agent or a session begins."""
+        self._is_session = is_session
+        if self.allow:
+            self._archive.add_files(self.root, self.current)
+
+    def accept_current(self) -> None:
+        """Take the current files as those that must not change, but for sealed ones: no agent or session worked."""
+        self._scan()
+        self.settled = self.current
 
     def enforce_seal(self) -> list[SealFinding]:
         """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
         self._rewrite_removed_files()
         self._scan()
-        changes = compare_trees(self.start, self.current)
-        unsealed = changes.exclude(self.sealed)
-        allowed, forbidden = unsealed, FileChanges()
-        if self.allow:
-            allowed, forbidden = unsealed.select(self.allow), unsealed.exclude(self.allow)
-        shadowing = select_shadowing_files(self.root, self.start, allowed).select(self._sealable)
+        changes = self.changes
+        sealed_changes = changes.filter(self.is_sealed)
+        honest = frozenset(filter(self._is_honest, sealed_changes.modified))
         findings = [
-            *self._undo(changes.select(self.sealed), "sealed"),
-            *self._undo(shadowing, "sealed"),
-            *self._undo(forbidden, "allow"),
+            *self._undo(self.start, sealed_changes.filter(lambda path: path not in honest), "sealed"),
+            *self._undo(self.start, self._select_shadowing(changes.exclude(self.sealed)), "sealed"),
+            *self._undo(self.settled, self._find_forbidden(), FORBIDDEN),
         ]
         if findings:
             self._scan()
+        self.settled, self._is_session = self.current, False
         return findings
 
-    def _undo(self, changes: FileChanges, kind: str) -> Iterator[SealFinding]:
-        result = self._archive.undo_changes(self.root, self.start, self.current, changes)
+    def is_sealed(self, path: str) -> bool:
+        """Return whether an agent must not change or add a file; in a project, it may add tests."""
+        return self.sealed.matches(path) and (bool(self.allow) or not is_new_test(path, self.start))
+
+    def _is_honest(self, path: str) -> bool:
+        """Return whether a sealed file of a project means the same to a judge as at the start."""
+        if self.allow:
+            return False
+        before, after = self.read_start_content(path), self.read_current_content(path)
+        is_file = self.current.entries[path].kind is self.start.entries[path].kind is FileKind.FILE
+        return is_file and before is not None and after is not None and is_honest_edit(path, before, after)
+
+    def is_unsealed(self, path: str) -> bool:
+        """Return whether a file of the project may be changed although it judges."""
+        return path in self.start.entries and not self.sealed.matches(path)
+
+    def list_lost(self) -> tuple[str, ...]:
+        """Return the sealed files that could not be put back."""
+        changes = self.changes.filter(self.is_sealed)
+        return tuple(path for path in changes.paths if path not in changes.modified or not self._is_honest(path))
+
+    def _select_shadowing(self, changes: FileChanges) -> FileChanges:
+        """Return new files that may be edited, but take the place of an installed module."""
+        allowed = changes.select(self.allow) if self.allow else changes
+        shadowing = select_shadowing_files(self.root, self.start, allowed, self.sealed.matches, self.module_folders)
+        return shadowing.select(self._sealable)
+
+    def _find_forbidden(self) -> FileChanges:
+        """Return changes outside `allow` since work began: files of the start, and new files of an agent."""
+        if not self.allow:
+            return FileChanges()
+        changes = compare_trees(self.settled, self.current).exclude(self.sealed).exclude(self.allow)
+        if self._is_session:
+            self.outputs.update(changes.added)
+        is_new = frozenset(changes.added).difference(self.outputs).__contains__
+        changes = changes.filter(lambda path: path in self.start.entries or is_new(path))
+        return changes.exclude(self.find_shared()) if changes.paths else changes
+
+    def _undo(self, before: FileTree, changes: FileChanges, kind: str) -> Iterator[SealFinding]:
+        self._copy_discarded((*changes.added, *changes.modified))
+        result = self._archive.undo_changes(self.root, before, self.current, changes)
         details = dict.fromkeys(result.removed, "was new, and was removed")
         details |= dict.fromkeys(result.restored, "was changed, and was put back")
         details |= {path: f"was changed, and cannot be put back: {reason}" for path, reason in result.lost}
         for path in changes.paths:
             yield SealFinding(kind=kind, path=path, detail=details[path])
+
+    def _copy_discarded(self, paths: Iterable[str]) -> None:
+        """Copy files that are about to be put back: a person may have edited them while an agent worked."""
+        for path in sorted(paths)[:_MAX_COPIES]:
+            data = self.read_current_content(path)
+            if data is not None and self.current.entries[path].kind is FileKind.FILE:
+                disk.make_folder(self._discarded)
+                with suppress(StateError):  # the copy of another time may be in the way
+                    file_writer.write_file(self._discarded, path, data, _COPY_MODE)
 
     # -- changes since the start
 
@@ -164,9 +271,14 @@ class SealedFiles:
         """The hash of all files at the last scan."""
         return self.current.digest
 
+    @property
+    def changes(self) -> FileChanges:
+        """The files that were added, removed and modified since the start of the run."""
+        return compare_trees(self.start, self.current)
+
     def compute_diff(self) -> ProjectDiff:
         """Compute the changes since the start of the run."""
-        return compute_diff(self.start, self.current, self._read_start_content, self._read_current_content)
+        return compute_diff(self.start, self.current, self.read_start_content, self.read_current_content)
 
     def render_diff(self, before: FileTree, limit: int) -> str:
         """Render the changes since `before`, an archived tree."""
@@ -174,41 +286,17 @@ class SealedFiles:
         def read_content(path: str) -> bytes | None:
             return self._archive.get_content(before.entries[path].digest)
 
-        return compute_diff(before, self.current, read_content, self._read_current_content, limit).diff
+        return compute_diff(before, self.current, read_content, self.read_current_content, limit).diff
 
-    def list_changed_sources(self) -> list[Source]:
-        """Return the Python files that were added or modified."""
-        changes = compare_trees(self.start, self.current)
-        paths = [path for path in (*changes.added, *changes.modified) if path.endswith(_PYTHON_SUFFIX)]
-        return [
-            Source(path, self._read_start_text(path) if path in self.start.entries else None, _decode(data))
-            for path in paths
-            if (data := self._read_current_content(path)) is not None
-        ]
+    def list_sealed_paths(self) -> list[str]:
+        """Return the sealed files at the start of the run."""
+        return [path for path in self.start.entries if self.sealed.matches(path)]
 
-    def read_product_sources(self) -> Iterator[str]:
-        """Read the Python files that are not sealed, as they were at the start."""
-        return self._read_start_sources(is_sealed=False)
-
-    def read_sealed_sources(self) -> Iterator[str]:
-        """Read the Python files that are sealed, as they were at the start."""
-        return self._read_start_sources(is_sealed=True)
-
-    def _read_start_sources(self, *, is_sealed: bool) -> Iterator[str]:
-        for path in self.start.entries:
-            if path.endswith(_PYTHON_SUFFIX) and self.sealed.matches(path) is is_sealed:
-                yield self._read_start_text(path)
-
-    def _read_start_text(self, path: str) -> str:
-        return _decode(self._read_start_content(path) or b"")
-
-    def _read_start_content(self, path: str) -> bytes | None:
+    def read_start_content(self, path: str) -> bytes | None:
+        """Return the content of a file at the start of the run, or None if it was not kept."""
         return self._archive.get_content(self.start.entries[path].digest)
 
-    def _read_current_content(self, path: str) -> bytes | None:
+    def read_current_content(self, path: str) -> bytes | None:
+        """Return the content of a file or link at the last scan, or None if it has changed since."""
         entry = self.current.entries[path]
         return read_entry(self.root, path, entry, MAX_SIZE) if entry.kind in (FileKind.FILE, FileKind.LINK) else None
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def start_detached(run: Pytest, project: Path, alias: str, *words: str) -> subpr
     os.mkfifo(project / f"go-{alias}")
     arguments = ("--loop-rules", "guide.rules.yaml", "--loop-agent", f"command:cat go-{alias}", "--loop-yes")
     task = words or ("--loop-task", "Write a guide to our backups", "--loop-detach")
-    return run(*task, *arguments, "--loop-alias", alias)
+    return run(*task, *arguments, "--loop-alias", alias, "-vv")
 
 
 def read_conditions(run: Pytest) -> dict[str, str]:
@@ -76,7 +77,7 @@ def wait_for_request(project: Path, alias: str, times: int) -> None:
     command = [sys.executable, "-m", "pytest", f"--loop-attach={alias}"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        lines = (line for line in follower.stdout if line == f"PRODUCE by command:cat go-{alias} ...\n")
+        lines = (line for line in follower.stdout if line == f"command:cat go-{alias} · PRODUCE ...\n")
         assert len(list(islice(lines, times))) == times
         follower.kill()
 
@@ -88,13 +89,14 @@ def test_four_runs_work_side_by_side_and_a_fifth_is_refused(run: Pytest, project
         assert f"follow it with pytest --loop-attach={alias}" in done.stdout
     fifth = start_detached(run, project, "echo")
     assert fifth.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "4 runs are active already:\n  alpha\n  bravo\n  charlie\n  delta\n" in fifth.stderr
+    lines = r"  alpha \(iteration \d\): .+\n  bravo .+\n  charlie .+\n  delta .+\n"
+    assert re.search(rf"4 runs are active already:\n{lines}stop one with: pytest-loop stop --run NAME", fifth.stderr)
     assert read_conditions(run) == dict.fromkeys(NAMES, "running")
 
     wait_for_request(project, "charlie", 1)
     kill_run(project, "charlie")
     assert read_conditions(run) == {**dict.fromkeys(NAMES, "running"), "charlie": "crashed"}
-    assert run("--loop-resume=charlie", "--loop-detach").returncode == 0
+    assert run("--loop-resume=charlie", "--loop-detach", "-vv").returncode == 0
     wait_for_request(project, "charlie", 2)
     assert read_conditions(run) == dict.fromkeys(NAMES, "running")
 
@@ -102,7 +104,7 @@ def test_four_runs_work_side_by_side_and_a_fifth_is_refused(run: Pytest, project
         (project / f"go-{alias}").write_text(f"# Guide of {alias}\n")
         followed = run(f"--loop-attach={alias}")
         assert followed.returncode == 0, followed
-        assert "\ncompleted: threshold_reached after iteration 1 of 4" in followed.stdout
+        assert "\ndone in " in followed.stdout
         assert Store(project).get_run(alias).artifact.read_text() == f"# Guide of {alias}\n"
     assert read_conditions(run) == dict.fromkeys(NAMES, "completed")
     plain = ["run_started", "plan_created", "artifact_created", "evaluation_done", "phase_switched", "stopped"]
@@ -117,9 +119,9 @@ def test_detached_run_has_no_terminal_and_can_be_followed(run: Pytest, project: 
     command = [sys.executable, "-m", "pytest", "--loop-attach"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        assert any(line == "PRODUCE by command:cat go-alpha ...\n" for line in follower.stdout)
+        assert any(line == "command:cat go-alpha · PRODUCE ...\n" for line in follower.stdout)
         (project / "go-alpha").write_text("# Guide\n")
-        assert any(line.startswith("completed: threshold_reached") for line in follower.stdout)
+        assert any(line.startswith("done in ") for line in follower.stdout)
         assert follower.wait(60) == 0
     again = run("--loop-attach=alpha", "--loop-json", "-")
     assert json.loads(again.stdout)["status"] == "completed"
@@ -131,7 +133,7 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
     command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        assert any(line.startswith("PRODUCE by") for line in follower.stdout)
+        assert any(" · PRODUCE ..." in line for line in follower.stdout)
         follower.send_signal(signal.SIGINT)
         output = follower.stdout.read()
     assert follower.returncode == pytest.ExitCode.INTERRUPTED
@@ -140,7 +142,7 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
     assert run("--loop-stop").returncode == 0
     stopped = run("--loop-attach")
     assert stopped.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "stopped: user_stop" in stopped.stdout
+    assert " · user_stop: " in stopped.stdout
 
 
 @pytest.mark.measured
@@ -163,7 +165,7 @@ def test_task_text_can_detach_the_run(run: Pytest, project: Path) -> None:
     done = start_detached(
         run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
     )
-    assert "works       in the background\n" in done.stdout
+    assert "works in the background\n" in done.stdout
     assert read_conditions(run) == {"alpha": "running"}
 
 
@@ -208,7 +210,7 @@ def test_run_that_always_dies_is_resumed_three_times_unless_forced(run: Pytest, 
     for attempt in (1, 2, 3):
         kill_run(project, "alpha")
         assert files.owner is Owner.DEAD
-        assert run("--loop-resume", "--loop-detach").returncode == 0
+        assert run("--loop-resume", "--loop-detach", "-vv").returncode == 0
         wait_for_request(project, "alpha", attempt + 1)
         assert f"alpha: its process died; going on (attempt {attempt})\n" in files.log.path.read_text()
     kill_run(project, "alpha")
@@ -219,8 +221,8 @@ def test_run_that_always_dies_is_resumed_three_times_unless_forced(run: Pytest, 
             "alpha was taken up 3 times at PRODUCE_PREPARE of iteration 1, and its process died each time: "
             "find out why, then go on with pytest --loop-resume=alpha --loop-force"
         ) in refused.stderr
-    assert run("--loop-resume", "--loop-detach").returncode == pytest.ExitCode.USAGE_ERROR
-    assert run("--loop-resume", "--loop-force", "--loop-detach").returncode == 0
+    assert run("--loop-resume", "--loop-detach", "-vv").returncode == pytest.ExitCode.USAGE_ERROR
+    assert run("--loop-resume", "--loop-force", "--loop-detach", "-vv").returncode == 0
     wait_for_request(project, "alpha", 5)
     (project / "go-alpha").write_text("# Guide\n")
     assert run("--loop-attach").returncode == 0

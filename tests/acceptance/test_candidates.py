@@ -161,7 +161,7 @@ def test_run_killed_while_a_candidate_is_evaluated_resumes_from_the_files_before
 def test_step_fails_if_all_candidates_fail(run: Pytest, project: Path) -> None:
     process = run(*START, "2", "--loop-agent", "python:agents:never")
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "failed: phase_error" in process.stdout
+    assert " · phase_error: " in process.stdout
     assert is_tidy(project)
 
 

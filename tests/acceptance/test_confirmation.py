@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import time
@@ -40,6 +41,7 @@ def work(request):
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / ".gitignore").write_text("prompts/\n")
     (tmp_path / "notes.rules.yaml").write_text(RULES)
     (tmp_path / "agent.py").write_text(AGENT)
     return tmp_path
@@ -86,13 +88,16 @@ def ask_always(project: Path) -> None:
 @pytest.mark.measured
 def test_user_is_asked_after_each_iteration_and_before_success(project: Path) -> None:
     ask_always(project)
-    output = run_at_terminal(project, *make_arguments(), answers="y\n\nn\nshorter\n\n", expected=0)
-    assert "start? [y/N] " in output
+    output = run_at_terminal(project, *make_arguments("-vv"), answers="y\ny\n\nn\nshorter\n\n", expected=0)
+    assert (
+        "confirm these success criteria? (e edits them) [y/N] confirm max iterations = 4? (or another number) [y/N] "
+        in output
+    )
     assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in output
     assert output.count("2 rules judged, and it passes: is it done? [Y/n] ") == 2
-    assert "1. the review (fail, new)\n     shorter" in output
+    assert "1. the review (fail, new)\n          shorter" in output
     assert "shorter" in (project / "prompts/3.txt").read_text()
-    assert (project / ".loop/notes/artifact.md").read_text() == "hello, please, in short\n"
+    assert (project / "notes.md").read_text() == "hello, please, in short\n"
     reviews = [event["payload"] for event in read_events(project) if event["event"] == "review_done"]
     assert [(review["status"], review.get("feedback"), review["decision"]["action"]) for review in reviews] == [
         ("reject", "shorter", "retry"),
@@ -104,25 +109,25 @@ def test_user_is_asked_after_each_iteration_and_before_success(project: Path) ->
 
 def test_declining_an_iteration_stops_the_run(project: Path) -> None:
     ask_always(project)
-    output = run_at_terminal(project, *make_arguments(), answers="y\nn\n", expected=1)
-    assert "stopped: user_stop after iteration 1 of 4" in output
-    assert "verdict: RESEARCH, because it is not done (user_stop)" in output
+    output = run_at_terminal(project, *make_arguments(), answers="y\ny\nn\n", expected=1)
+    assert " · user_stop: " in output
+    assert " · verdict RESEARCH\n" in output
 
 
 @pytest.mark.thorough
 def test_unanswered_review_is_asked_again_on_resume(project: Path) -> None:
     ask_always(project)
-    output = run_at_terminal(project, *make_arguments(), answers="y\n\n", expected=1)
-    assert "stopped: unconfirmed" in output
+    output = run_at_terminal(project, *make_arguments(), answers="y\ny\n\n", expected=1)
+    assert " · unconfirmed: " in output
     assert "question: The review is outstanding: is it done?\ngo on: pytest --loop-resume=notes" in output
     again = run_at_terminal(project, "--loop-resume=notes", answers="y\n", expected=0)
-    assert "completed: threshold_reached" in again
+    assert "done in " in again
     assert len(list((project / "prompts").iterdir())) == 2
 
 
 def test_loop_yes_skips_all_questions(project: Path, run: Pytest) -> None:
     ask_always(project)
-    run_at_terminal(project, *make_arguments(), answers="y\n\n", expected=1)
+    run_at_terminal(project, *make_arguments(), answers="y\ny\n\n", expected=1)
     again = run("--loop-resume=notes", "--loop-yes")
     assert again.returncode == 0, again.stdout + again.stderr
 
@@ -131,7 +136,7 @@ def test_loop_yes_skips_all_questions(project: Path, run: Pytest) -> None:
 def test_run_that_waits_for_an_answer_is_saved_and_can_be_stopped(project: Path, run: Pytest) -> None:
     ask_always(project)
     ours, theirs = pty.openpty()
-    os.write(ours, b"y\n")
+    os.write(ours, b"y\ny\n")
     history = project / ".loop/notes/history.jsonl"
     command = [sys.executable, "-m", "pytest", *make_arguments()]
     with subprocess.Popen(command, cwd=project, stdin=theirs, stdout=subprocess.PIPE, text=True) as waiting:
@@ -142,15 +147,15 @@ def test_run_that_waits_for_an_answer_is_saved_and_can_be_stopped(project: Path,
     os.close(theirs)
     os.close(ours)
     assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in output
-    assert "stopped: user_stop" in output
+    assert " · user_stop: " in output
 
 
 def test_draft_of_medium_clarity_asks_at_every_gate(project: Path) -> None:
     (project / "notes.rules.yaml").write_text(
         "rules:\n  - {id: a.tone, description: It is kind, check: {judge: Is it kind?}}\n"
     )
-    output = run_at_terminal(project, *make_arguments("--loop-artifact", "notes.md"), answers="n\n", expected=2)
-    assert " of 10, colleague\n  outcome     1  something is named, and no machine decides it\n" in output
+    output = run_at_terminal(project, *make_arguments("--loop-artifact", "notes.md", "-v"), answers="n\n", expected=2)
+    assert " of 10, colleague\n  outcome     1  a.tone, and no machine decides it\n" in output
     assert not (project / ".loop").exists()
 
 
@@ -184,11 +189,14 @@ def test_work_that_is_hard_to_undo_has_pre_checks(project: Path, run: Pytest) ->
     done = run(*make_arguments("--loop-yes", task="change the database schema until the notes are kind"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "undo 1: database schema: others build on it" in done.stdout
-    assert "pre-check   1. write down three to five ways in which this task could be misread" in done.stdout
-    assert "lacking     2 must_not rules, found 0" in done.stdout
-    assert "verdict: MONITOR, because it passes, and it is hard to take back" in done.stdout
+    assert "pre-check 1: write down three to five ways in which this task could be misread" in done.stdout
+    assert "lacking: 2 must_not rules, found 0" in done.stdout
+    assert "verdict MONITOR: it passes, and it is hard to take back" in done.stdout
     output = run_at_terminal(project, *make_arguments(task="change the database schema"), answers="n\n", expected=2)
-    assert "this is hard to take back, and lacks 2 must_not rules, found 0: start all the same? [y/N] " in output
+    assert (
+        "this is hard to take back, and lacks 2 must_not rules, found 0: confirm these success criteria all the same? (e edits them) [y/N] "
+        in output
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,15 +260,15 @@ def fix_shop(run_in_shop: Pytest) -> Pytest:
 
 
 def test_shape_file_adds_rules_and_forbidden_changes(shop: Path, fix_shop: Pytest, run_in_shop: Pytest) -> None:
-    done = fix_shop()
+    done = fix_shop("-v")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "a.shape.the-total-is-a-sum  The total is a sum  [.loop/shape/SHAPE.md:5]" in done.stdout
+    assert re.search(r"a\.shape\.the-total-is-a-sum +The total is a sum  \[.loop/shape/SHAPE.md:5\]", done.stdout)
     assert "a.must-not.grep-q-eval-shop-py" in done.stdout
     assert "test_shop.py::test_it" in done.stdout
     assert "inferred " not in done.stdout
     assert "project  FAIL" in done.stdout
     assert " of 10, colleague\n" in done.stdout
-    assert "verdict: SHIP" in done.stdout
+    assert "verdict SHIP" in done.stdout
     listed = run_in_shop("--loop-list")
     assert "shape" not in listed.stdout
 
@@ -272,7 +280,7 @@ def test_change_that_the_shape_file_forbids_stops_the_run(shop: Path, fix_shop: 
     )
     done = fix_shop()
     assert done.returncode == 1
-    assert "stopped: must_not after iteration 2" in done.stdout
+    assert " · must_not: " in done.stdout
 
 
 def test_ai_factory_context_is_in_the_prompt_and_its_rules_judge(shop: Path, fix_shop: Pytest) -> None:
@@ -283,11 +291,11 @@ def test_ai_factory_context_is_in_the_prompt_and_its_rules_judge(shop: Path, fix
     (factory / "skill-context/aif-loop/SKILL.md").write_text(
         "### Totals\n**Rule**: `grep -q total shop.py`\n\nmax_iterations: 2\n"
     )
-    done = fix_shop()
+    done = fix_shop("-v")
     assert done.returncode == 1, done.stdout + done.stderr  # no agent judges the sentence about cents
-    assert "b.project.totals  Totals" in done.stdout
+    assert re.search("b\\.project\\.totals +Totals", done.stdout)
     assert "b.project.prices-are-whole-cents" in done.stdout
-    assert "limits      2 iterations" in done.stdout
+    assert " · at most 2 iterations" in done.stdout
     (factory / "RULES.md").write_text("- Run `grep -q prices shop.py`\n")
     (shop / "shop.py").write_text("def total(prices):\n    return 0\n")
     done = fix_shop("--loop-alias", "other")
@@ -304,7 +312,7 @@ def test_sentences_without_a_judge_are_only_in_the_prompt(shop: Path, run_in_sho
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
     done = run_in_shop("--loop-task", "fix until green", "--loop-yes", "--loop-agent", "builtin")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "note        .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
+    assert "note: .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
 
 
 # -- sealed files
@@ -409,12 +417,13 @@ def test_task_that_needs_tests_may_add_but_not_change_them(shop: Path, run_in_sh
     assert not (shop / "tests/conftest.py").exists()
 
 
-def test_run_without_rules_for_its_change_is_no_success(shop: Path, run_in_shop: Pytest) -> None:
+def test_run_without_rules_for_its_change_is_refused(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
     command = ["--loop-task", "add a discount function to shop.py", "--loop-agent", "builtin", "--loop-yes"]
     done = run_in_shop(*command)
-    assert "verdict: RESEARCH, because everything passed before anything was done" in done.stdout
+    assert done.returncode == 4
+    assert "every rule passes before the first edit, so nothing measures" in done.stderr
 
 
 @pytest.mark.measured
@@ -435,10 +444,10 @@ def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> No
     )
     held = run(*make_arguments("--loop-yes"))
     assert held.returncode == 1
-    assert "verdict: RESEARCH, because nobody has confirmed b.seen" in held.stdout
-    done = run("--loop-resume=notes", "--loop-confirm", "b.seen", "--loop-json", "result.json")
+    assert "verdict RESEARCH: nobody has confirmed b.seen" in held.stdout
+    done = run("--loop-resume=notes", "--loop-confirm", "b.seen", "--loop-json", "result.json", "-v")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "verdict: MONITOR, because it passes, and b.seen was judged by reading only" in done.stdout
+    assert "verdict MONITOR: it passes, and b.seen was judged by reading only" in done.stdout
     assert "  observation  2 of 2 pass: a.words.hello, a.words.please" in done.stdout
     assert "  code review  1 of 1 pass: b.seen" in done.stdout
     verdict = json.loads((project / "result.json").read_text())["verdict"]
@@ -449,7 +458,7 @@ def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> No
 def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text("def work(request):\n    return f'hello {request.iteration}\\n'\n")
     done = run(*make_arguments("--loop-yes", "--loop-max-iterations", "9"))
-    assert "stopped: same_error after iteration 3 of 9" in done.stdout
+    assert " · same_error: " in done.stdout
     assert "pattern: same failure: the same rules fail for 3 iterations, with the same message" in done.stdout
     assert "go on: pytest --loop-resume=notes --loop-max-iterations 13" in done.stdout
     status = run("--loop-status")

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.vocabulary import Reason
+from pytest_loop.inference.document_types import DOCUMENT_TYPES
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS
 from pytest_loop.rules.rule_files import load_rule_file
-from pytest_loop.settings.options import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
@@ -41,15 +40,10 @@ def test_custom_check_example_works(pytester: pytest.Pytester) -> None:
     pytester.runpytest().stdout.fnmatch_lines(["doc.md:2: expected spaces, found a tab"])
 
 
-def test_every_option_and_every_setting_is_documented() -> None:
-    text = RULES + (ROOT / "docs/runs.md").read_text(encoding="utf-8")
-    names = [option.flag or option.key for option in OPTIONS]
-    assert [name for name in names if name not in text] == []
-
-
-def test_every_stop_reason_is_documented() -> None:
-    text = (ROOT / "docs/runs.md").read_text(encoding="utf-8")
-    assert [reason.value for reason in Reason if f"| `{reason.value}` |" not in text] == []
+def test_names_of_documents_are_in_the_table() -> None:
+    text = (ROOT / "docs/documents.md").read_text(encoding="utf-8")
+    rows = [f"| `{template}` | `{kind.default}` |" for template, kind in DOCUMENT_TYPES.items()]
+    assert [row for row in rows if row not in text] == []
 
 
 def test_every_kind_of_check_is_in_the_table() -> None:

@@ -63,7 +63,7 @@ def test_verdict_is_reused_if_the_inputs_of_a_rule_are_unchanged(
 ) -> None:
     result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    result.stdout.fnmatch_lines(["*REUSED (fail, A)*"])
+    result.stdout.fnmatch_lines(["*1 reused in*"])
     calls = (project.path / "calls").read_text()
     assert (len(calls), len(read_evaluations(project))) == (2, 3)  # the first evaluation and the final one
 
@@ -73,7 +73,7 @@ def test_failure_is_reused_until_an_input_changes(project: pytest.Pytester) -> N
     (project.path / "data.txt").write_text("bad")
     agent = make_writer(1) + "\n" + "from pathlib import Path\nwrite = work\n"
     agent += "def work(request):\n    if request.iteration == 2: Path('data.txt').write_text('good')\n    return write(request)\n"
-    result = run_loop(project, agent, "--loop-rules", "guide.rules.yaml", "-q")
+    result = run_loop(project, agent, "--loop-rules", "guide.rules.yaml", "--loop-allow", "data.txt", "-v")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     calls = (project.path / "calls").read_text()
     assert len(calls) == 3  # the first evaluation, the third, and the final one
@@ -81,7 +81,7 @@ def test_failure_is_reused_until_an_input_changes(project: pytest.Pytester) -> N
 
 
 def test_no_reuse_runs_every_rule_again(project: pytest.Pytester) -> None:
-    result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-q", "--loop-no-reuse")
+    result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-v", "--loop-no-reuse")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert "reused" not in result.stdout.str()
     assert len((project.path / "calls").read_text()) == len(read_evaluations(project))
@@ -114,17 +114,17 @@ FIXER = """
 @WORKERS_IF_THOROUGH
 def test_stop_early_ends_an_evaluation_that_cannot_pass(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_shop=TESTS, shop=SHOP)
-    result = run_loop(pytester, dedent(FIXER), "-q", "--loop-stop-early", *workers)
+    result = run_loop(pytester, dedent(FIXER), "-v", "--loop-stop-early", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert [evaluation["passed"] for evaluation in read_evaluations(pytester)] == [False, False, True]
     assert read_evaluations(pytester)[-1]["total"] == 3
     if not workers:
-        # at most two baseline sessions and one per evaluation; the first two evaluations end earlier
-        assert len((pytester.path / "late").read_text()) < 2 + len(read_evaluations(pytester))
+        # at most two baseline sessions, one per evaluation and one that decides; the first two evaluations end earlier
+        assert len((pytester.path / "late").read_text()) < 3 + len(read_evaluations(pytester))
 
 
 def test_run_continues_although_sessions_stop_at_the_first_failure(pytester: pytest.Pytester) -> None:
     """With workers, `-x` ends a session like an interrupt."""
     pytester.makepyfile(test_shop=TESTS, shop=SHOP)
-    result = run_loop(pytester, dedent(FIXER), "-q", "-x", "-n2")
+    result = run_loop(pytester, dedent(FIXER), "-v", "-x", "-n2")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()

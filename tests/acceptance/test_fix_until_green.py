@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.agents.codex_home import make_codex_home
 from tests.agents.model_server import ModelServer, Turn
-from tests.agents.test_real_codex import CONFIG
 
 ROOT = Path(__file__).parents[2]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -46,7 +46,7 @@ def read_state(project: Path) -> dict[str, Any]:
     return state
 
 
-START = ("--loop-task", "fix until green", "--loop-yes", "-q")
+START = ("--loop-task", "fix until green", "--loop-yes")
 
 
 @pytest.mark.measured
@@ -57,10 +57,10 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     before = run_git(project, "rev-parse", "HEAD"), run_git(project, "ls-files", "-s")
     process = run(*START, "--loop-agent", "python:scripted_fixer:work", "--loop-json", "result.json")
     assert process.returncode == 0, process.stdout + process.stderr
-    assert [line for line in process.stdout.splitlines() if line.startswith("Iteration ")] == [
-        "Iteration 1/4 | Phase A | Score 0.222 | FAIL",
-        "Iteration 2/4 | Phase A | Score 0.556 | FAIL",
-        "Iteration 3/4 | Phase A | Score 1 | PASS",
+    assert [line for line in process.stdout.splitlines() if line[:2] in ("1/", "2/", "3/")] == [
+        "1/4  ✗ 2 of 9 pass",
+        "2/4  ✗ 5 of 9 pass (+3)",
+        "3/4  ✓ 9 of 9 pass (+4)",
     ]
     assert (run_git(project, "rev-parse", "HEAD"), run_git(project, "ls-files", "-s")) == before
     refs = run_git(project, "for-each-ref", "--format=%(refname)", "refs/pytest-loop").split()
@@ -68,7 +68,7 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     change = (project / ".loop/fix-until-green/artifact.md").read_text()
     assert "- modified ledger.py (+" in change
     assert "+    return found[1:]" in change
-    assert "completed: threshold_reached after iteration 3 of 4, phase B" in run("--loop-status").stdout
+    assert "done in " in run("--loop-status").stdout
     assert run("--loop-history").stdout.count("evaluation_done") == 3
     assert json.loads((project / "result.json").read_text())["status"] == "completed"
     assert "| 3 |" in (tmp_path / "summary.md").read_text()
@@ -79,17 +79,13 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
 def test_real_codex_fixes_the_example_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
     turns = [
         turn
         for number, command in enumerate((WRONG_EDIT, HALF_OF_THE_FIXES, REST_OF_THE_FIXES), 1)
         for turn in (Turn(tools=(("exec_command", {"cmd": command}),)), Turn(f"Step {number}."))
     ]
     with ModelServer(*turns) as server:
-        (home / "config.toml").write_text(CONFIG.format(url=server.url))
-        for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
-            monkeypatch.setenv(name, value)
+        make_codex_home(tmp_path, server.url, monkeypatch)
         monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         process = run(*START, "--loop-agent", "codex")
     assert process.returncode == 0, process.stdout + process.stderr
@@ -117,7 +113,7 @@ def test_missing_module_is_fixed(project: Path, run: Pytest) -> None:
         "    return scripted_fixer.work(request)\n"
     )
     process = run(*START, "--loop-agent", "python:agent_of_mine:work")
-    assert "tests/test_ledger.py can be imported, and its tests pass" in process.stdout
+    assert "tests/test_ledger.py" in process.stdout
     assert process.returncode == 0, process.stdout + process.stderr
 
 
@@ -130,9 +126,12 @@ def test_skipped_and_unstable_tests_are_named_before_the_first_edit(project: Pat
         "    is_first = not seen.exists()\n    seen.touch()\n    assert is_first\n"
     )
     process = run(*START, "--loop-agent", "python:scripted_fixer:work")
-    assert "unstable    tests/test_others.py::test_unstable: not the same twice, and do not block" in process.stdout
+    assert (
+        "unstable: tests/test_others.py::test_unstable (not the same twice, so that it does not block)"
+        in process.stdout
+    )
     names = "tests/test_others.py::test_skipped, tests/test_others.py::test_expected"
-    assert f"not judged  {names}: skipped or expected to fail already" in process.stdout
+    assert f"not judged: {names} (skipped or expected to fail already)" in process.stdout
     assert process.returncode == 0, process.stdout + process.stderr
     Path("/dev/shm", project.parent.name).unlink(missing_ok=True)
 
@@ -149,7 +148,7 @@ def test_keep_best_restores_the_best_iteration(project: Path, run: Pytest) -> No
     assert process.returncode == 1
     assert "the files are those of iteration 2, which scored 0.556" in process.stdout
     assert "def largest" in (project / "ledger.py").read_text()
-    assert "passed before and fail now: " in process.stdout
+    assert "3/3  ✗ 0 of 9 pass (5 broken)" in process.stdout
 
 
 def test_edits_outside_of_allow_are_reverted(project: Path, run: Pytest) -> None:
@@ -160,7 +159,7 @@ def test_edits_outside_of_allow_are_reverted(project: Path, run: Pytest) -> None
     )
     process = run(*START, "--loop-agent", "python:writer:work", "--loop-allow", "ledger.py")
     assert process.returncode == 0, process.stdout + process.stderr
-    assert "  allow: notes.md: was changed, and was put back" in process.stdout
+    assert "not allowed: notes.md: was changed, and was put back" in process.stdout
     assert (project / "notes.md").read_text() == "mine\n"
 
 
@@ -173,7 +172,7 @@ def test_next_agent_takes_over_without_progress(project: Path, run: Pytest) -> N
         "    for number in (1, 2):\n        scripted_fixer.work(types.SimpleNamespace(iteration=number))\n"
     )
     process = run(*START, *agents)
-    assert "  python:late:work takes over: the agent before has stopped making progress" in process.stdout
+    assert "python:late:work takes over: the agent before has stopped making progress" in process.stdout
     assert process.returncode == 0, process.stdout + process.stderr
 
 
@@ -204,9 +203,10 @@ def test_score_that_rises_without_an_edit_is_evaluated_again(project: Path, run:
     )
     (project / "idle.py").write_text("def work(request):\n    return 'nothing to do'\n")
     process = run(*START, "--loop-agent", "python:idle:work")
-    assert "  unstable: the tests: the score rose, although no file has changed" in process.stdout
-    assert len((tmp_path / "count").read_text()) == 5
-    assert process.returncode == 0, process.stdout + process.stderr
+    assert "unstable: the tests: the score rose, although no file has changed" in process.stdout
+    assert len((tmp_path / "count").read_text()) == 7  # what passes is judged again in a clean room
+    assert process.returncode == 1, process.stdout + process.stderr
+    assert read_state(project)["stop"]["reason"] == "unconfirmed"
 
 
 def test_run_resumes_after_an_agent_cleaned_the_work_tree(project: Path, run: Pytest) -> None:

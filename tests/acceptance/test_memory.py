@@ -61,7 +61,7 @@ def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) 
     (project / "shop.py").write_text(BROKEN)
     done = start_run("obedient", "second", "--loop-memory")
     assert done.returncode == 0, done.stdout
-    assert "remembered: first, iteration 1" in done.stdout.splitlines()
+    assert "     remembered: first, iteration 1" in done.stdout.splitlines()
     (edit,) = read_events(project, "second", "refinement_done")
     assert edit["payload"]["recalled"] == ["first, iteration 1"]
     prompt = (project.parent / "prompt.txt").read_text()

@@ -55,6 +55,15 @@ def project(pytester: pytest.Pytester, write_rule_file: Write) -> pytest.Pyteste
     return pytester
 
 
+def test_sentence_that_blocks_fails_a_session_without_a_judge(project: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file("artifact: doc.md\nrules:\n  - {id: a.x.kind, description: It is kind, check: It reads kindly}\n")
+    result = project.runpytest()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["  not verified: a.x.kind: a sentence that only an agent can judge: 'It reads kindly'"]
+    )
+
+
 def test_rules_are_scored_and_blockers_are_named(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest(*workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -306,8 +315,8 @@ def test_an_error_is_reported_as_such_and_never_passes(
     result.stdout.fnmatch_lines(
         [
             "ERROR it.rules.yaml::a.x.tool - cannot run 'no-such-tool': no such command is installed here",
-            "it  FAIL  0 (0 of 5) < 0.9 in phase B, 3 rules: 2 failed, 1 warned",
-            "  blocks: a.x.judge: no agent to ask 'is it kind?': *",
+            "it  FAIL  0 (0 of 5) < 0.9 in phase B, 3 rules: 3 cannot be judged",
+            "  cannot be judged: a.x.judge: no agent to ask 'is it kind?': *",
         ]
     )
 

@@ -66,18 +66,17 @@ def test_example_run_completes_in_three_iterations(pytester: pytest.Pytester, wo
     shutil.copytree(ROOT / "examples/loop", pytester.path, dirs_exist_ok=True)
     task = ("--loop-task", "Write a guide to our backups", "--loop-rules", "guide.rules.yaml")
     agent = ("--loop-agent", "python:scripted_writer:agent", "--loop-yes")
-    result = pytester.runpytest_subprocess(*task, *agent, "-q", *workers, "--loop-json", "out.json")
+    result = pytester.runpytest_subprocess(*task, *agent, *workers, "--loop-json", "out.json")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     result.stdout.fnmatch_lines(
         [
-            "task        Write a guide to our backups",
-            "Iteration 1/4 | Phase A | Score 0 | FAIL",
-            "*1. a.completeness.sections (fail, new)",
-            "Iteration 2/4 | Phase A | Score 1 | PASS",
-            "phase A passes, phase B begins",
-            "Iteration 2/4 | Phase B | Score 0.714 | FAIL",
-            "Iteration 3/4 | Phase B | Score 1 | PASS",
-            "completed: threshold_reached after iteration 3 of 4, phase B",
+            "Write a guide to our backups · *",
+            "1/4  ✗ 0 of 2 pass in phase A",
+            "       a.completeness.sections *",
+            "2/4  ✓ 2 of 2 pass in phase A (+2)",
+            "2/4  ✗ * pass in phase B, *",
+            "3/4  ✓ * pass in phase B, *",
+            "done in *",
         ]
     )
     out = json.loads((pytester.path / "out.json").read_text())
@@ -90,11 +89,9 @@ def test_example_run_completes_in_three_iterations(pytester: pytest.Pytester, wo
     assert out["usage"]["tokens"] is None
     assert out["decision"]["action"] == "proceed"
     folder = pytester.path / ".loop/write-a-guide-to-our-backups"
-    assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == [
-        "artifact.md",
-        "history.jsonl",
-        "run.json",
-    ]
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    assert names == ["files.json", "files.kept", "history.jsonl", "left-out.json", "run.json"]
+    assert (pytester.path / "guide.md").read_text().startswith("# ")
     assert not (pytester.path / ".loop/current.json").exists()
 
 
@@ -132,9 +129,10 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "stopped: iteration_limit after iteration 2 of 2, phase A",
-            "distance: score 0.5 of 0.8 (gap 0.3), 1 of 2 rules pass, blocking: a.content.usage",
-            "  iteration 1, phase A: 0.5 fail; open: a.content.usage",
+            "1/2  ✗ 1 of 2 pass in phase A",
+            "       a.content.usage  guide.md: expected a section 'Usage', found none",
+            "stopped after * · iteration_limit: *",
+            "still failing: a.content.usage",
             "pattern: same failure: the same rules fail *",
             "question: *",
             "go on: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
@@ -142,7 +140,14 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
     )
     again = project.runpytest_subprocess("--loop-resume")
     assert again.ret == 1
-    again.stdout.fnmatch_lines(["write-a-guide is over: stopped, iteration_limit", "go on: *--loop-max-iterations 6"])
+    again.stdout.fnmatch_lines(
+        [
+            "write-a-guide is over: stopped, iteration_limit",
+            "question: *",
+            "answer: pytest-loop answer TEXT --run write-a-guide",
+            "go on: *--loop-max-iterations 6",
+        ]
+    )
     # The resumed run starts a new process of the agent, which begins with its first answer.
     write_agent(project, f'{{"REFINE": "{GOOD}"}}')
     higher = project.runpytest_subprocess("--loop-resume=write-a-guide", "--loop-max-iterations", "6")
@@ -155,7 +160,10 @@ def test_agent_can_report_a_rule_as_blocked(project: pytest.Pytester) -> None:
     result = run_loop(project, '{"PRODUCE": "# Guide\\n", "REFINE": "BLOCKED a.content.usage: nobody knows how"}')
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["stopped: blocked *", "question: Is the agent right that a.content.usage cannot be met (nobody knows how)[?]"]
+        [
+            "stopped after * · blocked: *",
+            "question: Is the agent right that a.content.usage cannot be met (nobody knows how)[?]",
+        ]
     )
 
 
@@ -172,9 +180,8 @@ def test_step_without_a_valid_answer_twice_fails_the_run(project: pytest.Pyteste
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "PRODUCE went wrong: expected a document, found an empty answer",
-            "failed: phase_error *",
-            "final_score: unavailable (the artifact is not_created)",
+            "     PRODUCE failed: expected a document, found an empty answer",
+            "failed after * · phase_error: *",
         ]
     )
     assert [event["event"] for event in read_events(project)][-3:] == ["phase_error", "phase_error", "failed"]
@@ -224,7 +231,9 @@ def test_run_without_rules_is_refused(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("empty", "--loop-task", "fix until green", "--loop-yes")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stderr.fnmatch_lines(
-        ["ERROR: there is nothing to judge: name rules with --loop-rules, --loop-template or paths"]
+        [
+            "ERROR: there is nothing to judge: name rules with --loop-rules, --loop-template or paths, or let the agent write*"
+        ]
     )
 
 
@@ -247,7 +256,7 @@ def test_template_judges_without_a_rule_file(pytester: pytest.Pytester) -> None:
         "--loop-task", "Mend the guide", "--loop-template", "docs", "--loop-artifact", "guide.md", *AGENT
     )
     result.stdout.fnmatch_lines(
-        ["*stopped: unconfirmed *", "go on: pytest --loop-resume=mend-the-guide --loop-confirm *"]
+        ["stopped after * · unconfirmed: *", "go on: pytest --loop-resume=mend-the-guide --loop-confirm *"]
     )
 
 
@@ -272,7 +281,7 @@ def test_import_error_fails_its_rules_and_not_the_run(pytester: pytest.Pytester)
     (pytester.path / "notes.py").write_text("VALUE = 1\n")
     result = fix_artifact(pytester, '{"REFINE": ["VALUE = = 2\\n", "VALUE = 2\\n"]}', "notes.py")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    result.stdout.fnmatch_lines(["*not verified: test_it.py: *SyntaxError: invalid syntax*"])
+    result.stdout.fnmatch_lines(["*not verified: test_it.py: *SyntaxError*"])
 
 
 def test_sessions_of_a_run_do_not_start_another_run(project: pytest.Pytester) -> None:
@@ -290,9 +299,7 @@ def test_plugin_hook_computes_the_score_of_a_run(project: pytest.Pytester) -> No
     (project.path / "scoring.py").write_text(HALF_SCORE.format(count=3))
     args = ("-p", "scoring", "--loop-max-iterations", "1", "-o", "pythonpath=.")
     result = run_loop(project, f'{{"PRODUCE": "{GOOD}"}}', *args)
-    result.stdout.fnmatch_lines(
-        ["Iteration 1/1 | Phase A | Score 1 | PASS", "Iteration 1/1 | Phase B | Score 0.5 | FAIL"]
-    )
+    result.stdout.fnmatch_lines(["1/1  ✓ * pass in phase A*", "1/1  ✗ * pass in phase B*"])
     assert read_state(project)["last_score"] == 0.5
 
 

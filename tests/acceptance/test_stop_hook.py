@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
+from tests.agents.codex_home import make_codex_home
 from tests.agents.model_server import ModelServer, Turn
-from tests.agents.test_real_codex import CONFIG
 from tests.pytest_caller import PytestCaller
 
 HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
@@ -341,16 +341,12 @@ def test_example_hook_answers_if_pytest_cannot_start(project: Path, name: str) -
 def test_codex_continues_with_the_critique_until_the_rules_pass(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "hooks.json").write_text((HOOKS / "codex.json").read_text())
     (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (project / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
-    for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
-        monkeypatch.setenv(name, value)
     mend = ("exec_command", {"cmd": "sed -i 's/a - b/a + b/' calc.py"})
     with ModelServer(Turn("Done."), Turn(tools=(mend,)), Turn("Mended.")) as server:
-        (home / "config.toml").write_text(CONFIG.format(url=server.url))
+        home = make_codex_home(tmp_path, server.url, monkeypatch)
+        (home / "hooks.json").write_text((HOOKS / "codex.json").read_text())
         words = [
             "exec",
             "--json",

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.acceptance.terminal import Answers, run_at_terminal
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden" / "debrief.md"
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 COMPOSER = ("--loop-agent", "python:scripted_composer:compose")
-START = ("--loop-manifest", "loop.manifest.yaml", *COMPOSER, "-q", "--tb=no")
+START = ("--loop-manifest", "loop.manifest.yaml", *COMPOSER, "--tb=no")
 # One passing case and those that the first edit fixes: enough for tests that do not need all twenty.
 FEW_NAMES = ("bakery", "clinic", "garage", "laundry", "optician", "plumber")
 FEW_CASES = tuple(f"--loop-case={name}.txt" for name in FEW_NAMES)
@@ -34,7 +32,6 @@ OUTPUT_LINES = [
     "Iteration 3/5 | 19/20 passing (95%) | Improved (+3 -1)",
     "  REGRESSION after Look anywhere: cases/gym.txt passed before; decided: accept",
     "Iteration 4/5 | 20/20 passing (100%) | Improved (+1 -0)",
-    "completed: converged after iteration 4 of 5, phase A",
     "receipts: baseline 12/20 passing (60%), now 20/20 passing (100%), net +8",
     "hypotheses: 3 of 3 confirmed",
 ]
@@ -69,6 +66,9 @@ def test_three_edits_with_an_accepted_regression_make_all_cases_pass(project: Pa
     process = run(*START, "--loop-yes", *ACCEPT, "--loop-debrief", "debrief.md", "--loop-json", "result.json")
     assert process.returncode == 0, process.stdout + process.stderr
     assert set(OUTPUT_LINES) <= set(process.stdout.splitlines()), process.stdout
+    assert (
+        " · verdict SHIP: every rule was verified by something that ran, was measured or was seen\n" in process.stdout
+    )
     assert [event["event"] for event in read_history(project)] == EVENTS
     assert [(event["iteration"], event["event"]) for event in read_history(project)][2] == (0, "baseline_done")
     assert "Look: after `Date:`, then anywhere" in (project / "prompt.md").read_text()
@@ -82,11 +82,17 @@ def test_three_edits_with_an_accepted_regression_make_all_cases_pass(project: Pa
     history = run("--loop-history").stdout
     assert "12/20 passing (60%)" in history
     assert "action=accept regressions=cases/gym.txt" in history
-    assert run("--loop-debrief", "again.md").returncode == 0
-    assert (project / "again.md").read_text() == GOLDEN.read_text()
+    assert run("--loop-debrief", "new/folders/again.md").returncode == 0
+    assert (project / "new/folders/again.md").read_text() == GOLDEN.read_text()
     assert "is over: completed, converged" in run("--loop-resume").stdout
     assert run("--loop-restore=1").returncode == 0
     assert "Labels: `Total`\n" in (project / "prompt.md").read_text()
+
+
+def test_parallel_cases_are_judged_like_others(project: Path, run: Pytest) -> None:
+    process = run(*START, *FEW_CASES, "--loop-yes", "--loop-max-iterations", "2", "-n2")
+    assert FEW_FIXED in process.stdout.splitlines(), process.stdout + process.stderr
+    assert "\ndone in " in process.stdout
 
 
 @pytest.mark.thorough
@@ -94,11 +100,11 @@ def test_regression_stops_the_run_until_it_is_accepted(project: Path, run: Pytes
     process = run(*START, "--loop-yes")
     assert process.returncode == 1
     lines = process.stdout.splitlines()
-    assert "stopped: regression after iteration 3 of 5, phase A" in lines
+    assert any(" · regression: " in line for line in lines)
     assert "go on: pytest --loop-resume=receipts -o loop_on_regression=accept" in lines
     assert "Look: anywhere" in (project / "prompt.md").read_text(), "the edit stays"
     process = run("--loop-resume=receipts", *ACCEPT)
-    assert "completed: converged after iteration 4 of 5, phase A" in process.stdout, process.stdout + process.stderr
+    assert "\ndone in " in process.stdout, process.stdout + process.stderr
 
 
 @pytest.mark.thorough
@@ -113,7 +119,7 @@ def test_resume_after_a_kill_ends_like_the_undisturbed_run(project: Path, run: P
     assert "crashed" in run("--loop-status").stdout
     assert read_history(project)[-1]["event"] == "hypothesis_judged", "measured cases are not measured again"
     process = run("--loop-resume")
-    assert "completed: converged after iteration 4 of 5, phase A" in process.stdout, process.stdout + process.stderr
+    assert "\ndone in " in process.stdout, process.stdout + process.stderr
     assert [event["event"] for event in read_history(project)] == EVENTS
     run("--loop-debrief", "debrief.md")
     assert (project / "debrief.md").read_text() == GOLDEN.read_text()
@@ -136,7 +142,7 @@ def test_calibration_that_fails_three_times_ends_the_run(project: Path, run: Pyt
     (project / "extract.py").write_text("raise SystemExit('no model')\n")
     process = run(*START, "--loop-yes")
     assert process.returncode == 1
-    assert "failed: calibration after iteration 1 of 5, phase A" in process.stdout
+    assert " · calibration: " in process.stdout
     assert process.stdout.count("no model") >= 3
     assert read_payloads(project, "calibration_done")[0]["attempts"] == 3
 
@@ -147,7 +153,7 @@ def test_held_out_cases_are_not_in_the_prompt_and_their_gap_is_reported(project:
     (project / "tuning.yaml").write_text(f"{text}holdout: [cases/gym.txt, cases/taxi.txt]\n")
     arguments = [argument.replace("loop.manifest", "tuning") for argument in START]
     process = run(*arguments, "--loop-yes", "--loop-record", "answers.jsonl")
-    assert "completed: converged after iteration 3 of 5, phase A" in process.stdout, process.stdout + process.stderr
+    assert "\ndone in " in process.stdout, process.stdout + process.stderr
     assert "held out: 1/2 passing that no composer has seen, a gap of 50 points" in process.stdout
     assert "gym" not in (project / "answers.jsonl").read_text().replace("scripted", "")
     assert all("gym" not in json.dumps(payload.get("analysis")) for payload in read_payloads(project, "critique_done"))
@@ -226,12 +232,18 @@ def test_plan_mode_and_case_options_select_the_cases(project: Path, run: Pytest)
         ((*START, "-o", "loop_on_plateau=never"), "loop_on_plateau: expected ask, continue or stop, found 'never'"),
         ((*START, "--loop-plan", "prompt.yaml"), "prompt.yaml:1: expected a file, found none"),
         (("--loop-manifest", "/etc/hosts"), "--loop-manifest: expected a path inside"),
+        (
+            ("--loop-manifest", "empty.yaml"),
+            "calibration failed: empty.yaml:3: expected files that match 'none/*.txt' for `casePaths`, found none",
+        ),
         (START, "nobody is here to confirm this"),
     ],
 )
 def test_invalid_options_get_one_clear_line(
     project: Path, run: Pytest, arguments: tuple[str, ...], message: str
 ) -> None:
+    text = (project / "loop.manifest.yaml").read_text().replace("casePaths: [cases/", "casePaths: [none/")
+    (project / "empty.yaml").write_text(text.partition("\n")[2])
     process = run(*arguments)
     assert (process.returncode, message in process.stderr) == (4, True), process.stdout + process.stderr
     assert "Traceback" not in process.stderr
@@ -243,34 +255,20 @@ def test_debrief_needs_a_run(project: Path, run: Pytest) -> None:
     assert "there is no run in" in process.stderr
 
 
-def run_at_terminal(project: Path, arguments: tuple[str, ...], answers: dict[str, str]) -> tuple[int, str]:
-    """Run pytest at a terminal, answer its questions, and return its exit code and output."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(project)
-        os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments])
-    output, answered, deadline = "", 0, time.monotonic() + 300
-    while time.monotonic() < deadline:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        output += data.decode("utf-8", "replace")
-        for question, answer in answers.items():
-            if question in output[answered:]:
-                answered = len(output)
-                os.write(terminal, answer.encode() + b"\n")
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
+def test_user_fixes_the_pipeline_at_a_terminal_and_looks_at_the_baseline_first(project: Path, run: Pytest) -> None:
+    good = (project / "extract.py").read_text()
+    (project / "extract.py").write_text("raise SystemExit('no model')\n")
 
+    def fix() -> str:
+        (project / "extract.py").write_text(good)
+        return ""
 
-@pytest.mark.thorough
-def test_user_chooses_options_at_a_terminal(project: Path) -> None:
-    answers = {"start? [y/N] ": "y", "which edit? [1 is recommended": "2", "accept it, try something": "s"}
-    code, output = run_at_terminal(project, (*START, "--loop-max-iterations", "3"), answers)
-    assert "decided: 2. Name the most frequent one (chosen by a person)" in output, output
-    assert read_payloads(project, "hypothesis_formed")[0]["prediction"] == [
-        "cases/clinic.txt", "cases/garage.txt", "cases/optician.txt",
-    ]  # fmt: skip
-    assert code == 1
+    answers: Answers = {"start? [y/N] ": "y", "to try again": fix, "Ready to begin?": "n"}
+    arguments = (*START, *FEW_CASES, "--loop-max-iterations", "2")
+    code, output = run_at_terminal(project, arguments, answers)
+    assert "calibration failed, try 1 of 3: runCommand: expected exit code 0 of `python3 extract.py" in output, output
+    assert "baseline: 1/6 passing (17%). Ready to begin? [Y/n, n pauses]" in output, output
+    assert code == pytest.ExitCode.INTERRUPTED
+    assert read_payloads(project, "calibration_done")[0]["attempts"] == 2
+    process = run("--loop-resume")
+    assert FEW_FIXED in process.stdout.splitlines(), process.stdout + process.stderr

@@ -74,16 +74,16 @@ def test_project_may_be_a_subfolder_of_its_repository(run: Pytest, project: Path
     inner = project / "inner"
     inner.mkdir()
     (inner / "pytest.ini").write_text("[pytest]\n")
-    (inner / "value.txt").write_text("2\n")
-    (inner / "test_value.py").write_text("def test_value():\n    assert open('value.txt').read() == '1\\n'\n")
+    (inner / "value.py").write_text("VALUE = 2\n")
+    (inner / "test_value.py").write_text("from value import VALUE\ndef test_value():\n    assert VALUE == 1\n")
     run_git(project, "add", "inner")
     run_git(project, "commit", "--quiet", "-m", "inner")
-    words = (*TASK, "--loop-agent", "command:sed -i s/2/1/ value.txt", "--loop-alias", "one", "--loop-worktree")
+    words = (*TASK, "--loop-agent", "command:sed -i s/2/1/ value.py", "--loop-alias", "one", "--loop-worktree")
     command = [*run("--version").args[:3], *words]
     done = subprocess.run(command, cwd=inner, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done
-    assert run_git(project, "diff", "--name-only", "HEAD", "loop/one") == "inner/value.txt\n"
-    assert (inner / "value.txt").read_text() == "2\n"
+    assert run_git(project, "diff", "--name-only", "HEAD", "loop/one") == "inner/value.py\n"
+    assert (inner / "value.py").read_text() == "VALUE = 2\n"
 
 
 def test_unchanged_run_leaves_no_branch_and_stopped_run_keeps_its_worktree(run: Pytest, project: Path) -> None:

@@ -15,7 +15,10 @@ Events = Iterator[tuple[str, Body]]
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer of the model: text, tool calls, or an error. `asks` is a tool that the request must offer."""
+    """One answer of the model: text, tool calls, or an error. `asks` is a tool that the request must offer.
+
+    The tool of an MCP server is named `SERVER/TOOL` in the Responses protocol.
+    """
 
     text: str = ""
     tools: tuple[tuple[str, Body], ...] = ()
@@ -139,7 +142,14 @@ def _make_body(request: ModelRequest, turn: Turn) -> Body:
 def _make_responses(turn: Turn) -> Body:
     words = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": turn.text}]}
     calls = [
-        {"type": "function_call", "id": f"f{n}", "call_id": f"c{n}", "name": name, "arguments": json.dumps(arguments)}
+        {
+            "type": "function_call",
+            "id": f"f{n}",
+            "call_id": f"c{n}",
+            "name": name.rpartition("/")[2],
+            "arguments": json.dumps(arguments),
+            **({"namespace": name.partition("/")[0]} if "/" in name else {}),
+        }
         for n, (name, arguments) in enumerate(turn.tools)
     ]
     usage = {

@@ -53,6 +53,9 @@ AGENT = """
             if prompt == "fail":
                 send(id=asked["id"], error={"code": -32603, "message": "it broke"})
                 continue
+            if prompt == "limit":
+                send(id=asked["id"], error={"code": -32603, "message": "Internal error", "data": {"status": 403, "details": "no plan"}})
+                continue
             if prompt == "login":
                 send(id=asked["id"], error={"code": -32000, "message": "Authentication required"})
                 continue
@@ -116,6 +119,7 @@ def test_a_session_continues_if_the_agent_can_load_it(agent: Agent, tmp_path: Pa
     ("prompt", "kind", "message"),
     [
         ("fail", AgentError, "ended with exit code 1: it broke"),
+        ("limit", AgentUnavailableError, r"\(status 403\): Internal error: .*no plan"),
         ("leave", AgentError, "ended with exit code 1: the agent ended before it answered session/prompt"),
         ("refuse", AgentError, "gave no answer of its model"),
         ("login", AgentUnavailableError, r"was refused by its model's server \(status 401\): Authentication required"),
@@ -126,6 +130,14 @@ def test_a_failed_request_names_the_reason(
 ) -> None:
     with pytest.raises(kind, match=message):
         agent().answer(AgentRequest("PRODUCE", prompt, tmp_path), Watch())
+
+
+def test_an_agent_has_time_to_save_its_conversation(agent: Agent, tmp_path: Path) -> None:
+    client = agent()
+    with (tmp_path / "agent.py").open("a") as file:
+        file.write("import time; time.sleep(0.5); open('saved', 'w').close()\n")
+    client.answer(AgentRequest("PRODUCE", "x", tmp_path), Watch())
+    assert (tmp_path / "saved").exists()
 
 
 def test_a_missing_command_is_refused_at_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pytest_loop.agents.answers import (
     PlanAnswer,
     PrepareAnswer,
     parse_blocked_claim,
+    split_exit_signal,
     strip_fence,
     validate_answer,
 )
@@ -119,3 +120,75 @@ def test_only_a_whole_answer_claims_that_a_rule_is_blocked() -> None:
     assert parse_blocked_claim("# Doc\nBLOCKED a.b: no") is None
     assert parse_blocked_claim("BLOCKED a.b:") is None
     assert parse_blocked_claim("BLOCKED a.b: " + "x" * 4000) is None
+
+
+BLOCK = """---LOOP_STATUS---
+EXIT_SIGNAL: false
+CRITERIA: {"tests pass": false, "lint clean": true}
+STUCK_COUNT: 0
+NEXT: Fix failing tests
+---END_STATUS---
+"""
+COMPLETE = """<loop-complete>
+All success criteria satisfied:
+- tests pass: yes
+</loop-complete>
+
+"""
+BOX = """\u256d\u2500 SHIP \u2500\u256e
+\u2502 Verified: execution output \u2502
+\u2570\u2500\u2500\u256f
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "signal"),
+    [
+        (BLOCK, False),
+        (BLOCK.replace("false\n", "true\n", 1), True),
+        (f"I fixed it.\n\n{BLOCK}\nThat is all.", False),
+        ("EXIT_SIGNAL: true", True),
+        ("done\nEXIT_SIGNAL:false\n", False),
+        ("exit_signal: True", True),
+        ("**EXIT_SIGNAL:** false", False),
+        ("`EXIT_SIGNAL: true`", True),
+        (COMPLETE, True),
+        ("<loop-complete>", True),
+        (f"{COMPLETE}{BLOCK}", False),
+        ("EXIT_SIGNAL: false\n...\nEXIT_SIGNAL: true", True),
+        ("I have not set EXIT_SIGNAL: true yet", None),
+        ("EXIT_SIGNAL: maybe", None),
+        ("the tag <loop-complete> is missing", None),
+        ("I fixed it.", None),
+        ("", None),
+    ],
+)
+def test_exit_signal_is_read_from_the_words_of_an_agent(text: str, signal: bool | None) -> None:
+    assert split_exit_signal(text, is_document=False)[1] is signal
+
+
+@pytest.mark.parametrize(
+    ("answer", "document", "signal"),
+    [
+        (f"# Guide\n\n{BLOCK}", "# Guide\n\n", False),
+        (f"# Guide\n{BLOCK}\n{COMPLETE}", "# Guide\n", False),
+        (f"# Guide\n{COMPLETE}", "# Guide\n", True),
+        (f"# Guide\n{COMPLETE.rstrip()}\n{BOX}", "# Guide\n", True),
+        ("# Guide\nEXIT_SIGNAL: true\n", "# Guide\n", True),
+        (f"# How loops end\n\n{BLOCK}\nThis is the block.\n", f"# How loops end\n\n{BLOCK}\nThis is the block.\n", None),
+        (f"# How loops end\n\n{BLOCK}\nThis is the block.\nEXIT_SIGNAL: true", f"# How loops end\n\n{BLOCK}\nThis is the block.\n", True),
+        ("# Guide\n", "# Guide\n", None),
+    ],
+)  # fmt: skip
+def test_only_words_after_the_end_of_a_document_are_a_signal(answer: str, document: str, signal: bool | None) -> None:
+    assert split_exit_signal(answer, is_document=True) == (document, signal)
+
+
+def test_claim_is_found_beside_a_status_block() -> None:
+    text, _ = split_exit_signal(f"BLOCKED a.b.c: it contradicts a.b.d\n\n{BLOCK}", is_document=False)
+    assert parse_blocked_claim(text) == ("a.b.c", "it contradicts a.b.d")
+
+
+def test_long_answer_is_searched_quickly() -> None:
+    text = "---LOOP_STATUS---\n<loop-complete>\n" * 200_000
+    assert split_exit_signal(f"{text}EXIT_SIGNAL: false", is_document=False)[1] is False

@@ -91,7 +91,7 @@ def test_a_search_without_result_is_not_repeated(project: Path) -> None:
     agent = BuiltinAgent(seconds=20)
     before = (project / "prices.py").read_text()
     first = ask(agent, project, ("test_prices.py::test_discounted",))
-    assert "no edit mends test_prices.py::test_discounted" in first
+    assert ", none fixes test_discounted" in first
     assert (project / "prices.py").read_text() == before
     again = ask(agent, project, ("test_prices.py::test_discounted",))
     assert "nothing is left to try with these files" in again
@@ -117,7 +117,7 @@ def test_remedies_run_first_and_helpful_ones_stay(project: Path) -> None:
     )
     report = ask(BuiltinAgent(), project, remedies=remedies, attempt=attempt)
     assert tried == ["did not", "did not", "helped"]
-    assert "made nothing better, and was undone" in report
+    assert "no improvement; reverted" in report
     assert "no-such-tool" in report.splitlines()[1]
     assert "`touch made && true`: made it better" in report
     assert "edits" not in report, "the next evaluation says what is left"
@@ -131,13 +131,13 @@ def test_a_stop_request_ends_the_search(project: Path) -> None:
 
 def test_it_writes_no_documents(project: Path) -> None:
     for schema in (None, {"type": "object"}):
-        with pytest.raises(AgentUnavailableError, match="mends the Python files of a project, and nothing else"):
+        with pytest.raises(AgentUnavailableError, match="fixes the Python files of a project, and nothing else"):
             BuiltinAgent().answer(AgentRequest("PRODUCE", "", project, schema=schema), Watch())
 
 
 def test_a_collection_error_is_reported(project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
-    assert "no edit mends" in ask(BuiltinAgent(), project)
+    assert ", none fixes " in ask(BuiltinAgent(), project)
 
 
 def test_a_search_process_without_result_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_file_that_changed_during_the_search_stays(project: Path) -> None:
     patch = Patch(
         path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=(), tokens=1, score=1
     )  # fmt: skip
-    with pytest.raises(AgentError, match="was changed by somebody else"):
+    with pytest.raises(AgentError, match="was changed by another program"):
         apply_patch(patch, project)
     assert (project / "prices.py").read_text() == PRICES
 

@@ -66,7 +66,7 @@ def get_words(reply: AgentReply) -> list[str]:
     return json.loads(reply.text or "[]")  # type: ignore[no-any-return]
 
 
-def test_only_produce_and_refine_may_edit(client: Client, ask: Ask) -> None:
+def test_only_steps_that_write_files_may_edit(client: Client, ask: Ask) -> None:
     agent = client(
         "done(json.dumps([*sys.argv[1:], os.environ['MODE'], os.environ['QUIET']]))",
         arguments=["-x"],
@@ -76,7 +76,7 @@ def test_only_produce_and_refine_may_edit(client: Client, ask: Ask) -> None:
     )
     for step in ("PRODUCE", "REFINE"):
         assert get_words(agent.answer(ask(step), Watch())) == ["-x", "--auto", "all", "1"]
-    for step in ("PLAN", "PREPARE", "JUDGE", "COMPOSE"):
+    for step in ("PLAN", "JUDGE", "COMPOSE"):
         assert get_words(agent.answer(ask(step), Watch())) == ["-x", "--plan", "chat", "1"]
 
 
@@ -272,11 +272,73 @@ def test_a_silent_client_has_only_its_deadline(client: Client, ask: Ask) -> None
     assert agent.answer(ask(), Watch(silence=0.2)).text == "ok"
 
 
-def test_edits_before_a_failure_are_kept(client: Client, ask: Ask) -> None:
-    output: list[bytes] = []
-    agent = client("open(sys.argv[1], 'w').write('new'); sys.exit(1)", artifact=["{artifact}"])
-    assert agent.answer(ask(artifact="old"), Watch(on_output=output.append)) == AgentReply()
-    assert output == [b"the client ended with exit code 1; what it edited is judged all the same\n"]
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("print('error: no provider'); sys.exit(1)", "the client ended with exit code 1: error: no provider"),
+        (
+            "print('Error: low'); print('bye', file=sys.stderr); sys.exit(1)",
+            "the client ended with exit code 1: Error: low",
+        ),
+    ],
+)
+def test_the_reason_of_a_failure_may_stand_on_standard_output(
+    client: Client, ask: Ask, script: str, message: str
+) -> None:
+    with pytest.raises(AgentError) as error:
+        client(script).answer(ask(), Watch())
+    assert str(error.value) == message
+
+
+def test_a_failed_call_reports_its_usage(client: Client, ask: Ask) -> None:
+    with pytest.raises(AgentError) as error:
+        client(replay("claude-turns.stdout", 1), format="claude", cost="run").answer(ask(), Watch())
+    assert error.value.usage.tokens
+    assert error.value.usage.cost_usd
+
+
+def test_every_attempt_of_a_rate_limited_client_is_paid_for(client: Client, ask: Ask) -> None:
+    with pytest.raises(RateLimitedError) as error:
+        client(
+            "done(tokens=7); print(json.dumps({'type': 'turn.failed', 'error': {'message': 'unexpected status 429'}}))"
+        ).answer(ask(), Watch())
+    assert error.value.usage == Usage(tokens=21)
+
+
+def test_an_ended_client_is_paid_for(client: Client, ask: Ask) -> None:
+    with pytest.raises(AgentError, match="did not end within") as error:
+        client("import time; done(tokens=7); sys.stdout.flush(); time.sleep(60)").answer(ask(), Watch(timeout=1))
+    assert error.value.usage == Usage(tokens=7)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_client_that_retries_a_refused_login_is_ended(client: Client, ask: Ask, status: int) -> None:
+    script = f"""
+    import time
+    for attempt in range(1, 99):
+        print(json.dumps({{"type": "system", "subtype": "api_retry", "attempt": attempt, "retry_delay_ms": 20,
+            "error_status": {status}, "error": "authentication_failed"}}), flush=True)
+        time.sleep(0.2)
+    """
+    started = time.monotonic()
+    with pytest.raises(AgentUnavailableError) as error:
+        client(script, format="claude").answer(ask(), Watch())
+    assert str(error.value).startswith(f"the client was refused: status {status} (authentication_failed), attempt ")
+    assert time.monotonic() - started < 10
+
+
+def test_a_line_that_refuses_ends_the_client(client: Client, ask: Ask) -> None:
+    script = "import time; print('Please open this URL in your browser', flush=True); time.sleep(60)"
+    with pytest.raises(AgentUnavailableError, match="the client was refused: Please open this URL in your browser"):
+        client(script, refusals=["open this URL in your browser"]).answer(ask(), Watch())
+
+
+def test_arguments_of_the_user_cannot_open_steps_that_only_read(client: Client, ask: Ask) -> None:
+    agent = client(
+        SHOW, "-c mode=all", edit={"arguments": ["-c", "mode=edit"]}, read_only={"arguments": ["-c", "mode=read"]}
+    )
+    assert get_words(agent.answer(ask("PRODUCE"), Watch())) == ["-c", "mode=edit", "-c", "mode=all"]
+    assert get_words(agent.answer(ask("PLAN"), Watch())) == ["-c", "mode=all", "-c", "mode=read"]
 
 
 def test_a_refused_login_is_final_despite_edits(client: Client, ask: Ask) -> None:
@@ -337,3 +399,24 @@ def test_a_client_that_is_not_installed_is_unavailable(ask: Ask, tmp_path: Path)
     program.unlink()
     with pytest.raises(AgentUnavailableError, match=r"cannot run '.*/client': there is no such file"):
         agent.answer(ask(), Watch())
+
+
+def test_client_may_edit_if_it_writes_tests_and_not_if_it_makes_checks(client: Client, ask: Ask) -> None:
+    agent = client(SHOW, edit={"arguments": ["--edit"]}, read_only={"arguments": ["--plan"]})
+    assert get_words(agent.answer(ask("PREPARE"), Watch())) == ["--edit"]
+    assert "--plan" in get_words(agent.answer(ask("PREPARE", schema={"type": "object"}), Watch()))
+
+
+def test_cost_of_a_named_model_is_estimated_for_each_call(client: Client, ask: Ask) -> None:
+    script = """
+    tokens = 2_000_000 if "--resume" in sys.argv else 1_000_000
+    done(tokens=tokens)
+    """
+    agent = client(script, "gpt-5", tokens="session", resume=["--resume", "{session}"])
+    first = agent.answer(ask("PRODUCE"), Watch()).usage
+    second = agent.answer(ask("REFINE"), Watch()).usage
+    assert first.cost_usd is None
+    assert first.estimated_usd
+    assert second.estimated_usd == pytest.approx(first.estimated_usd)
+    assert first.estimated_by.startswith("genai-prices ")
+    assert client("done()").answer(ask(), Watch()).usage.estimated_usd is None

@@ -19,6 +19,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
+from pytest_loop.processes.fence import supervise
 
 Ask = Callable[..., AgentRequest]
 Program = Callable[..., CommandAgent]
@@ -100,14 +101,6 @@ def test_the_artifact_may_be_edited_in_place(program: Program, ask: Ask) -> None
     assert request.artifact.read_text() == "old\nnew"
 
 
-def test_edits_before_a_failing_exit_are_kept(program: Program, ask: Ask) -> None:
-    output: list[bytes] = []
-    script = "import sys; open(sys.argv[1], 'w').write('mended'); print('odd', file=sys.stderr); sys.exit(3)"
-    reply = program(script, "{artifact}").answer(ask(artifact="old"), Watch(on_output=output.append))
-    assert reply == AgentReply()
-    assert b"".join(output) == b"odd\nthe agent ended with exit code 3: odd; what it edited is judged all the same\n"
-
-
 @pytest.mark.parametrize(
     ("script", "watch", "message"),
     [
@@ -163,3 +156,30 @@ def test_a_missing_command_is_unavailable(ask: Ask, tmp_path: Path) -> None:
 
 def test_a_lone_surrogate_in_a_prompt_is_replaced(program: Program, ask: Ask) -> None:
     assert program(ECHO).answer(ask(prompt="a\udcffb"), Watch()).text == "a?b"
+
+
+DAEMON = """
+import os, sys, time
+pid_file = sys.argv[1]
+if os.fork():
+    while not os.path.lexists(pid_file):
+        time.sleep(0.01)
+    sys.exit()
+os.setsid()
+if os.fork():
+    os._exit(0)
+null = os.open(os.devnull, os.O_RDWR)
+for number in range(3):
+    os.dup2(null, number)
+code = "import os, sys, time; os.symlink(str(os.getpid()), sys.argv[1]); time.sleep(60)"
+os.execve(sys.executable, [sys.executable, "-I", "-c", code, pid_file], {})
+"""
+
+
+@pytest.mark.skipif(supervise() is None, reason="the system does not show children of processes")
+def test_a_process_that_left_its_group_and_its_environment_ends_with_the_agent(
+    program: Program, ask: Ask, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    program(DAEMON, str(pid_file)).answer(ask(), Watch())
+    assert not Path("/proc", pid_file.readlink()).exists()

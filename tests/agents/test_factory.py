@@ -20,7 +20,7 @@ NAMES = ", ".join(sorted(load_presets()))
 
 def test_each_kind_makes_its_agent_with_the_name_of_the_spec(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").touch()
-    (tmp_path / "agents.py").touch()
+    (tmp_path / "agents.py").write_text("def ask(request): ...")
     declared = {"mine": "command:cat", "yours": "python:agents.mine:ask", "theirs": "replay:run.jsonl"}
     for kind, specs in (
         (CommandAgent, ("command:cat {prompt_file}", "mine")),
@@ -65,7 +65,9 @@ def test_a_wrong_spec_is_refused_with_the_reason(
 
 
 def test_the_error_lists_declared_names(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, qwen, yours for an agent, "):
+    with pytest.raises(
+        AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, pi, qwen, yours for an agent, "
+    ):
         make_agent("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
 
 
@@ -114,7 +116,6 @@ class Plugin:
     """A plugin that makes one agent: it answers with its prompt."""
 
     name = "parrot"
-    is_serial = False
 
     def pytest_loop_make_agent(self, spec: str) -> Plugin | None:
         return self if spec == "parrot" else None

@@ -43,6 +43,13 @@ def test_a_command_is_shown_when_it_starts() -> None:
     assert list(render_event({"type": "item.completed", "item": item})) == []
 
 
+def test_a_failed_request_to_the_model_is_shown() -> None:
+    event = {"type": "system", "subtype": "api_retry", "attempt": 3, "retry_delay_ms": 2058.4, "error_status": 529}
+    assert list(render_event({**event, "error": "overloaded"})) == [
+        "status 529 (overloaded), attempt 3; trying again in 2 s"
+    ]
+
+
 def test_lines_are_joined_from_pieces() -> None:
     assert filter_output(b'plain\n{"type": "text", "pa', b'rt": {"text": "Gr\xc3', b'\xbc\xc3\x9fe"}}\nlast') == [
         b"plain\n",

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer
 from pytest_loop.agents.installed_clients import find_clients
-from pytest_loop.agents.presets import Preset, fill_placeholders, load_presets
+from pytest_loop.agents.presets import PLACEHOLDER, Preset, fill_placeholders, load_presets
 from pytest_loop.agents.strict_schema import make_strict
 
 NAMES = list(load_presets())
@@ -27,7 +27,19 @@ def test_presets_json_has_the_known_clients_and_keys() -> None:
 def test_every_placeholder_of_a_preset_is_filled(name: str) -> None:
     preset = load_presets()[name]
     values = dict.fromkeys(
-        ("model", "session", "schema", "schema_file", "prompt_file", "report_file", "artifact", "folder", "state"), "x"
+        (
+            "model",
+            "session",
+            "schema",
+            "schema_file",
+            "prompt_file",
+            "report_file",
+            "artifact",
+            "folder",
+            "state",
+            "workspace",
+        ),
+        "x",
     )
     words = (
         *preset.start,
@@ -40,7 +52,7 @@ def test_every_placeholder_of_a_preset_is_filled(name: str) -> None:
         *preset.outside_git,
         *(preset.form.arguments if preset.form else ()),
     )
-    assert not [word for word in fill_placeholders(words, values) if "{" in word]
+    assert not [word for word in fill_placeholders(words, values) if PLACEHOLDER.search(word)]
     assert any("{prompt_file}" in word for word in words) is (preset.prompt == "file")
     assert preset.read_only != preset.edit
     assert preset.model

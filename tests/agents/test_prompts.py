@@ -98,7 +98,6 @@ class Listener:
     """An agent that keeps its requests."""
 
     name = "listener"
-    is_serial = False
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -226,3 +225,35 @@ def test_a_rule_without_a_description_is_named_once() -> None:
     name = "tests/test_shop.py::test_total"
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=(RunRule(id=name, description=name),))})
     assert prompts.build_prompt(Step.PRODUCE, state, NONCE).count(name) == 1
+
+
+def answered(text: str = "Use a number.") -> RunState:
+    return after(later(), (Kind.ANSWERED, {"text": text, "question": "Which format?"}))
+
+
+@pytest.mark.parametrize(
+    ("step", "template"),
+    [(Step.PLAN, ""), (Step.PRODUCE, ""), (Step.REFINE, ""), (Step.REFINE, "REFINE_FILES")],
+    ids=["plan", "produce", "refine", "refine files"],
+)
+def test_answers_of_the_user_stand_after_the_task(step: Step, template: str) -> None:
+    prompt = prompts.build_prompt(step, answered(), NONCE, template=template)
+    answers = "## Answers of the user\nQuestion: Which format?\nAnswer: Use a number.\n\n"
+    assert f"100 %s.\n\n{answers}" in prompt
+
+
+def test_checks_are_made_without_answers() -> None:
+    assert "Use a number." not in prompts.build_prompt(Step.PREPARE, answered(), NONCE, rule_ids=["a.quality.clear"])
+
+
+def test_answers_are_added_to_a_template_of_the_user_without_them(tmp_path: Path) -> None:
+    (tmp_path / "refine.md").write_text("Fix it: $task\n")
+    assert prompts.build_prompt(Step.REFINE, answered(), NONCE, folder=tmp_path).endswith(
+        "\n\n## Answers of the user\nQuestion: Which format?\nAnswer: Use a number.\n"
+    )
+    (tmp_path / "refine.md").write_text("Fix it: $task\n${answers}\n")
+    assert prompts.build_prompt(Step.REFINE, answered(), NONCE, folder=tmp_path).count("Use a number.") == 1
+
+
+def test_empty_answer_is_not_in_the_prompt() -> None:
+    assert "Answers of the user" not in prompts.build_prompt(Step.REFINE, answered(""), NONCE)

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from pytest_loop.agents.protocol import (
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.core.model.evaluation import Issue
 from pytest_loop.core.model.run_state import Blocked, Usage
+from pytest_loop.processes.fence import Fence, FenceTool, probe_tools
+from tests.fences import needs_fence
 
 Ask = Callable[..., AgentRequest]
 Function = Callable[..., PythonAgent]
@@ -80,6 +83,26 @@ def test_a_function_may_edit_in_place(function: Function, ask: Ask) -> None:
     assert function("def work(request): request.artifact.write_text('new')").answer(request, Watch()) == AgentReply()
     assert request.artifact
     assert request.artifact.read_text() == "new"
+
+
+def test_preparing_runs_beside_producing_in_a_process_of_its_own(function: Function, ask: Ask) -> None:
+    agent = function(
+        """
+        import os, time
+        from pathlib import Path
+        def work(request):
+            Path(request.step).touch()
+            deadline = time.monotonic() + 30
+            while not all(Path(step).exists() for step in ("PRODUCE", "PREPARE")):
+                assert time.monotonic() < deadline, "the other step did not begin"
+                time.sleep(0.01)
+            return str(os.getpid())
+        """
+    )
+    with ThreadPoolExecutor(2) as pool:
+        replies = list(pool.map(lambda step: agent.answer(ask(step), Watch()), ("PRODUCE", "PREPARE")))
+    assert replies[0].text != replies[1].text
+    assert agent.answer(ask("REFINE"), Watch()).text == replies[0].text
 
 
 def test_globals_are_kept_and_prints_are_passed_on(function: Function, ask: Ask) -> None:
@@ -301,9 +324,9 @@ def test_a_too_large_answer_is_refused(function: Function, ask: Ask, monkeypatch
         ("def other(request): pass", "my_agents has no callable work"),
         ("work = 5", "my_agents has no callable work"),
         ("def work(:", "cannot import my_agents: SyntaxError: invalid syntax (my_agents.py, line 1)"),
-        ("raise AttributeError('odd')", "cannot import my_agents: AttributeError: odd"),
+        ("raise AttributeError('odd')\ndef work(): ...", "cannot import my_agents: AttributeError: odd"),
         (
-            "import nowhere",
+            "from nowhere import work",
             "cannot import my_agents: No module named 'nowhere' (modules are found from the root of the project)",
         ),
     ],
@@ -312,6 +335,29 @@ def test_a_missing_function_is_unavailable(function: Function, ask: Ask, module:
     with pytest.raises(AgentUnavailableError) as error:
         function(module).answer(ask(), Watch())
     assert str(error.value) == f"python:my_agents:work: {message}"
+
+
+@pytest.mark.parametrize("module", ["def other(request): pass", "def work(:"])
+def test_a_missing_function_is_noticed_before_the_first_request(function: Function, module: str) -> None:
+    with pytest.raises(AgentUnavailableError, match="python:my_agents:work: "):
+        function(module)
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["from os.path import *", "globals()['work'] = print", "def __getattr__(name): ...", "class work: ..."],
+)
+def test_a_module_that_may_have_the_function_is_imported_with_the_first_request(
+    function: Function, module: str
+) -> None:
+    assert function(module).name == "python:my_agents:work"
+
+
+@pytest.mark.parametrize("reference", ["sys:exit", "os.path:join"])
+def test_a_module_without_a_source_of_its_own_is_imported_with_the_first_request(
+    reference: str, tmp_path: Path
+) -> None:
+    assert PythonAgent(reference, tmp_path).name == f"python:{reference}"
 
 
 def test_a_missing_workspace_is_unavailable(tmp_path: Path) -> None:
@@ -336,3 +382,32 @@ def _is_alive(pid: int) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+@needs_fence
+def test_a_fence_keeps_its_files_read_only_and_ends_what_it_started(
+    function: Function, ask: Ask, tmp_path: Path
+) -> None:
+    agent = function(
+        """
+        import subprocess
+        from pathlib import Path
+        def work(request):
+            if request.prompt == "cheat":
+                Path("sealed.txt").write_text("cheat")
+            script = "while :; do date +%N > tick; done"
+            subprocess.Popen(["setsid", "sh", "-c", script])
+            while not Path("tick").exists() or not Path("tick").read_text():
+                pass
+        """
+    )
+    sealed, tick = tmp_path / "sealed.txt", tmp_path / "tick"
+    sealed.write_text("sealed")
+    watch = Watch(fence=Fence(probe_tools().tool or FenceTool.UNSHARE, (str(sealed.resolve()),)))
+    with pytest.raises(AgentError, match=r"OSError: \[Errno 30\] Read-only file system: 'sealed.txt'"):
+        agent.answer(ask(prompt="cheat"), watch)
+    agent.answer(ask(), watch)
+    agent.close()
+    last = tick.read_text()
+    time.sleep(0.1)
+    assert (tick.read_text(), sealed.read_text()) == (last, "sealed")

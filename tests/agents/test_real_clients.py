@@ -113,6 +113,25 @@ WAYS = {
         "filePath",
         "content",
     ),
+    "pi": Way(
+        "scripted/scripted",
+        {"PI_OFFLINE": "1"},
+        "write",
+        "path",
+        "content",
+        settings={
+            ".pi/agent/models.json": {
+                "providers": {
+                    "scripted": {
+                        "baseUrl": "{url}/v1",
+                        "api": "openai-completions",
+                        "apiKey": "dummy-key",
+                        "models": [{"id": "scripted"}],
+                    }
+                }
+            }
+        },
+    ),
     "qwen": Way(
         "scripted --auth-type openai",
         {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "dummy-key"},
@@ -153,7 +172,7 @@ def client(
         monkeypatch.setenv(key, value.replace("{url}", server.url))
     for path, data in way.settings.items():
         (tmp_path / "home" / path).parent.mkdir(parents=True)
-        (tmp_path / "home" / path).write_text(json.dumps(data))
+        (tmp_path / "home" / path).write_text(json.dumps(data).replace("{url}", server.url))
     agent = ClientAgent(load_presets()[name], way.words, name, retry_delays=())
 
     def prepare(*script: Turn) -> ClientAgent:

@@ -15,33 +15,10 @@ from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from pytest_loop.core.model.run_state import Usage
+from tests.agents.codex_home import make_codex_home
 from tests.agents.model_server import ModelServer, Turn
 
 Codex = Callable[..., ClientAgent]
-CONFIG = """
-model = "scripted"
-model_provider = "scripted"
-check_for_update_on_startup = false
-
-[model_providers.scripted]
-name = "scripted"
-base_url = "{url}/v1"
-env_key = "SCRIPTED_KEY"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-
-[analytics]
-enabled = false
-
-[otel]
-exporter = "none"
-
-[features]
-enable_request_compression = false
-plugins = false
-unbounded_connection_retries = false
-"""
 
 
 @pytest.fixture
@@ -53,11 +30,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
     """Return a factory of Codex agents with a separate home and a scripted model."""
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "config.toml").write_text(CONFIG.format(url=server.url))
-    for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
-        monkeypatch.setenv(name, value)
+    make_codex_home(tmp_path, server.url, monkeypatch)
     preset = load_presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
     agents: list[ClientAgent] = []
 
@@ -81,6 +54,12 @@ def project(tmp_path: Path) -> Path:
 
 def shell(command: str) -> Turn:
     return Turn(tools=(("exec_command", {"cmd": command}),))
+
+
+def test_codex_leaves_the_configuration_of_the_user_as_it_is(codex: Codex, project: Path, tmp_path: Path) -> None:
+    before = (tmp_path / "home" / "config.toml").read_text()
+    codex(Turn("Done.")).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
+    assert (tmp_path / "home" / "config.toml").read_text() == before
 
 
 def test_codex_edits_a_file_of_the_workspace(codex: Codex, server: ModelServer, project: Path) -> None:

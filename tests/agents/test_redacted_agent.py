@@ -29,7 +29,6 @@ class EchoAgent:
     """An agent that answers with the secret, or fails with it."""
 
     name = "here"
-    is_serial = True
 
     def __init__(self, error: type[AgentError] | None = None, document: bytes | None = None) -> None:
         self.error = error
@@ -111,6 +110,6 @@ def test_an_unedited_document_is_not_redacted(ask: Ask) -> None:
 def test_name_and_close_are_those_of_the_agent() -> None:
     agent = EchoAgent()
     redacted = RedactedAgent(agent, REDACT)
-    assert (redacted.name, redacted.is_serial) == ("here", True)
+    assert redacted.name == "here"
     redacted.close()
     assert agent.is_closed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,19 @@ def read_recording(name: str, exit_code: int = 0, *, is_complete: bool = True) -
         ("goose", ClientReport("Fixed.", tokens=220)),
         ("copilot", ClientReport("Fixed.", session="7d2c5e1a-2f6f-4b39-9f0e-0d5c1c4b8a11", tokens=220)),
         ("qwen", ClientReport("Fixed.", session="b7372f43-355b-45c0-a237-8ac6c9dc8003", tokens=220)),
+        ("pi", ClientReport("Fixed.", tokens=220, cost_usd=0)),
         ("aider", ClientReport("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
     ],
 )
 def test_a_successful_transcript_is_read(name: str, expected: ClientReport) -> None:
-    assert read_recording(name) == expected
+    assert replace(read_recording(name), counts=None) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"), [("codex", (200, 150, 20)), ("gemini", (200, 0, 20)), ("qwen", (200, 0, 20)), ("claude", None)]
+)
+def test_tokens_by_kind_are_read_where_no_cost_is_reported(name: str, counts: tuple[int, int, int] | None) -> None:
+    assert read_recording(name).counts == counts
 
 
 @pytest.mark.parametrize(
@@ -118,3 +127,7 @@ def test_nonsense_output_is_read_without_errors(name: str, output: str) -> None:
 
 def test_every_preset_has_a_reader() -> None:
     assert {"acp", *(preset.format for preset in load_presets().values())} == set(READERS)
+
+
+def test_refused_login_of_pi_has_its_status() -> None:
+    assert read_recording("pi-401").failure == Failure("401 no", 401)

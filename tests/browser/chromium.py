@@ -105,8 +105,9 @@ class Page:
             extra = text if kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **extra)
 
-    def take_screenshot(self, path: Path) -> None:
-        screenshot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def take_screenshot(self, path: Path, *, beyond: bool = True) -> None:
+        """Write a picture of the page; with `beyond`, also of what is outside of the window."""
+        screenshot = self.call("Page.captureScreenshot", captureBeyondViewport=beyond)
         path.write_bytes(base64.b64decode(screenshot["data"]))
 
 

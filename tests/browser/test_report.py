@@ -183,3 +183,30 @@ def test_rows_are_drawn_when_they_become_visible(open_report: Open, capsys: pyte
     page.run("document.querySelector('#grid').scrollTop = 1e9")
     page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.run("document.querySelector('#grid tbody tr:last-child').getAttribute('aria-rowindex')") == "2001"
+
+
+def test_search_opens_folded_parts_and_counts_matches(open_report: Open) -> None:
+    page = open_report(build_small_run())
+    page.run(
+        "const box = document.querySelector('#search'); box.value = 'looked for'; box.dispatchEvent(new Event('input'))"
+    )
+    assert page.run("document.querySelector('#search-count').textContent") == "1 found"
+    page.run("box.focus()")
+    page.press("Enter")
+    assert page.run("document.querySelector('#search-count').textContent") == "1 of 1"
+    assert page.run(
+        "[...document.querySelectorAll('pre')].find((each) => each.textContent.startsWith('looked')).checkVisibility()"
+    )
+
+
+def test_copy_button_says_that_it_copied(open_report: Open) -> None:
+    page = open_report(build_small_run())
+    page.run("document.querySelector('.copyable .copy').click()")
+    page.run("new Promise((done) => setTimeout(done, 200))")
+    assert page.run("document.querySelector('.copyable .copy').textContent") == "Copied"
+
+
+def test_phone_stacks_tables_instead_of_cropping_them(open_report: Open) -> None:
+    page = open_report(build_small_run(), PHONE)
+    script = "[...document.querySelectorAll('main table')].filter((table) => table.getBoundingClientRect().right > 390).length"
+    assert page.run(script) == 0

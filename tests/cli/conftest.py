@@ -81,7 +81,13 @@ def make_run(project: Path) -> MakeRun:
     def write(
         alias: str = "guide", steps: int = 8, reason: str = "", updated: str = "2026-01-02", **state: Any
     ) -> RunFiles:
-        fields = {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": "Write"}}
+        rule = {"id": "a.content.title", "key": "a.content.title", "description": "It has a title"}
+        fields = {
+            "run_id": f"{alias}-1",
+            "task_alias": alias,
+            "task": {"prompt": "Write"},
+            "criteria": {"rules": [rule]},
+        }
         is_good = reason == "threshold_reached"
         first = RunState.model_validate({**fields, "phase": "B" if is_good else "A"})
         first = first.replace(**{"artifact": "guide.md", **state})

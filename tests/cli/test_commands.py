@@ -45,8 +45,11 @@ def test_status_of_a_finished_run_ends_with_its_result(command: Command, make_ru
     make_run(reason="iteration_limit")
     lines = command("--loop-status").get_lines()
     assert lines[1].startswith("guide  stopped  2 ")
-    assert lines[3] == "stopped: iteration_limit after iteration 2 of 4, phase A"
-    assert lines[-1] == "go on: pytest --loop-resume=guide --loop-max-iterations 8"
+    assert lines[3].startswith("stopped after 0:03 · iteration_limit: as many iterations as were allowed are done · ")
+    assert lines[-2:] == [
+        "go on: pytest --loop-resume=guide --loop-max-iterations 8",
+        "diff: pytest-loop diff · report: pytest-loop report",
+    ]
 
 
 def test_status_json_is_the_result(command: Command, make_run: MakeRun) -> None:
@@ -99,7 +102,7 @@ def test_history_has_one_line_per_event(command: Command, make_run: MakeRun) -> 
     make_run(steps=3)
     assert command("--loop-history").get_lines() == [
         "2026-01-02    1 A run_started",
-        "2026-01-02    1 A plan_created",
+        "2026-01-02    1 A plan_created        plan=Write it",
         "2026-01-02    1 A artifact_created    artifact_hash=abababab",
         "2026-01-02    1 A evaluation_done     score=0.5 passed=False artifact_hash=abababab",
     ]
@@ -217,12 +220,17 @@ def test_stop_of_an_idle_run_writes_the_stop(command: Command, project: Path, ma
     Store(project).set_current_run(files.read()[0])
     assert command("--loop-stop=going home").get_lines() == ["stopped guide (going home)"]
     state, history = files.read()
-    assert (state.status.value, state.stop.reason, state.signals.stop_request) == ("stopped", "user_stop", "going home")
+    assert (state.status.value, state.stop.reason, state.signals.stop_request) == (
+        "stopped",
+        "going home",
+        "going home",
+    )
     assert [event.event for event in history.events][-2:] == ["stop_requested", "stopped"]
     assert history.events[-1].payload.dump()["decision"]["action"] == "escalate"
     assert not Store(project).pointer.exists()
     again = command("--loop-stop", "--loop-alias", "guide").get_lines()
-    assert again == ["guide is over already: stopped, user_stop"]
+    assert again == ["guide is over already: stopped, going home"]
+    assert command("--loop-status").get_lines()[3].startswith("stopped after 0:03 · user_stop (going home): ")
 
 
 def test_stop_reason_text_cannot_make_a_run_a_success(command: Command, make_run: MakeRun) -> None:
@@ -305,7 +313,7 @@ def _run_at_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("answer", "code", "last"),
     [
-        pytest.param(b"y\n", pytest.ExitCode.OK, "", id="yes"),
+        pytest.param(b"y\ny\ny\n", pytest.ExitCode.OK, "", id="yes"),
         pytest.param(
             b"\n",
             pytest.ExitCode.INTERRUPTED,
@@ -320,7 +328,8 @@ def test_draft_is_confirmed_run_at_terminal(project: Path, answer: bytes, code: 
     words = ["guide.rules.yaml", "--loop-task", "Write", "--loop-artifact=good.md", "--loop-alias=guide"]
     exit_code, out = _run_at_terminal(answer, *words)
     assert exit_code == code, out
-    assert "start? [y/N] " in out
+    assert "confirm these success criteria? (e edits them) [y/N] " in out
+    assert ("confirm max iterations = 4? (or another number) [y/N] " in out) == (code == 0)
     assert out.endswith(f"{last}\n")
     assert (project / ".loop" / "guide").exists() == (code == 0)
 
@@ -353,6 +362,8 @@ def test_resume_of_a_finished_run_keeps_its_result(command: Command, make_run: M
     ]
     assert command("--loop-resume=bad").get_lines(code=1) == [
         "bad is over: stopped, iteration_limit",
+        "question: Is another round worth it, or is the rule that fails asking for the wrong thing?",
+        "answer: pytest-loop answer TEXT --run bad",
         "go on: pytest --loop-resume=bad --loop-max-iterations 8",
     ]
     result = command("--loop-resume=bad", "--loop-json=-")
@@ -363,8 +374,8 @@ def test_resume_of_a_finished_run_keeps_its_result(command: Command, make_run: M
     ("reason", "limit"),
     [
         ("threshold_reached", "--loop-max-iterations=9"),
-        ("phase_error", "--loop-max-iterations=9"),
-        ("user_stop", "--loop-max-iterations=9"),
+        ("must_not", "--loop-max-iterations=9"),
+        ("blocked", "--loop-max-iterations=9"),
         ("iteration_limit", "--loop-max-iterations=4"),
         ("iteration_limit", "--loop-max-iterations=3"),
         ("budget_exceeded", "--loop-max-iterations=9"),
@@ -413,18 +424,20 @@ def test_stop_ends_a_working_agent_at_once_and_leaves_other_runs_alone(project: 
     out, err = sleeping.communicate(timeout=30)
     assert time.monotonic() - started < 30
     assert (sleeping.returncode, err) == (1, "")
-    assert "stopped: user_stop after iteration 1 of 4, phase A" in out
+    assert " · user_stop (enough): " in out
+    assert "  started: was new, and was removed" in out, "what it wrote beside the document"
     out, err = judging.communicate(timeout=60)
     assert (judging.returncode, err) == (0, ""), out
     store = Store(project)
     states = {run.alias: run.read()[0] for run in store.list_runs()}
     assert {alias: state.stop.reason for alias, state in states.items()} == {
-        "sleeping": "user_stop",
+        "sleeping": "enough",
         "judging": "threshold_reached",
     }
     assert states["sleeping"].signals.stop_request == "enough"
-    assert sorted(path.name for path in store.root.iterdir()) == ["judging", "sleeping"]
-    assert sorted(path.name for path in (store.root / "sleeping").iterdir()) == ["history.jsonl", "run.json"]
+    assert sorted(path.name for path in store.root.iterdir()) == [".gitignore", "judging", "sleeping"]
+    names = ["discarded", "files.json", "files.kept", "history.jsonl", "left-out.json", "run.json"]
+    assert sorted(path.name for path in (store.root / "sleeping").iterdir()) == names
 
 
 def test_fifth_active_run_is_refused_unless_forced(project: Path, make_run: MakeRun, hold_runs: HoldRuns) -> None:
@@ -436,9 +449,23 @@ def test_fifth_active_run_is_refused_unless_forced(project: Path, make_run: Make
     fifth = _spawn(project, *_make_start_arguments("fifth", "--loop-artifact=good.md"))
     _, err = fifth.communicate()
     assert fifth.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "4 runs are active already:\n  run-1\n  run-2\n  run-3\n  run-4\nstop one with --loop-stop" in err
+    lines = "".join(f"  {name} (iteration 2): Write\n" for name in names)
+    assert f"4 runs are active already:\n{lines}stop one with: pytest-loop stop --run NAME" in err
     assert "use --loop-force" in err
     assert not (project / ".loop" / "fifth").exists()
     forced = _spawn(project, *_make_start_arguments("forced", "--loop-artifact=good.md", "--loop-force"))
     out, err = forced.communicate()
     assert (forced.returncode, err) == (0, ""), out
+
+
+# -- show and diff
+
+
+def test_show_begins_with_how_many_rules_pass(command: Command, make_run: MakeRun) -> None:
+    make_run(reason="iteration_limit")
+    assert command("--loop-show").get_lines()[0] == "guide: 1 of 2 pass"
+
+
+def test_diff_says_if_nothing_was_changed(command: Command, make_run: MakeRun) -> None:
+    make_run()
+    assert command("--loop-diff=guide").get_lines() == ["nothing was changed"]

@@ -50,7 +50,7 @@ def test_report_has_no_secrets(tmp_path: Path, make_run: MakeRun, monkeypatch: p
     state, history = files.read()
     lines: list[str] = []
     path = tmp_path / "report.html"
-    write_report(OutputSettings(report=str(path)), state, history.events, lines.append)
+    write_report(OutputSettings(report=str(path)), files, state, history.events, lines.append)
     assert lines == [f"wrote {path}"]
     assert "s3cr3t-s3cr3t-s3cr3t" not in path.read_text()
 

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_loop.cli.background import MAX_ATTEMPTS, count_attempt
 from pytest_loop.cli.resume import reopen, resume_run
-from pytest_loop.errors import StateError
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.options import CommandSettings, JudgingSettings, LimitSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
@@ -35,6 +36,18 @@ def test_unfinished_run_is_resumed_where_it_stands(project: Path, make_run: Make
     finally:
         resumed.release()
     assert files.read()[0].iteration == 2
+
+
+def test_run_without_rules_has_nothing_to_judge_and_stays_as_it_is(project: Path, make_run: MakeRun) -> None:
+    files = make_run(criteria=RunCriteria())
+    before = files.snapshot.read_bytes()
+    expected = (
+        r"the run 'guide' has no rules, .* add them to `criteria.rules` in .*run\.json, or start a run with --loop-task"
+    )
+    with pytest.raises(NothingToJudgeError, match=expected):
+        resume_run(Store(project), make_settings(project), Console(io.StringIO()))
+    assert not files.is_busy
+    assert files.snapshot.read_bytes() == before
 
 
 def test_active_run_is_not_resumed(project: Path, make_run: MakeRun, hold_runs: HoldRuns) -> None:
@@ -61,7 +74,17 @@ def test_finished_run_stays_over_and_is_released(project: Path, make_run: MakeRu
         ("budget_exceeded", {"budget": 30.0}, {"--loop-budget"}, {"usd": 30.0}),
         ("budget_exceeded", {"budget": 30.0}, set(), None),
         ("budget_exceeded", {"max_seconds": 9}, set(), {"max_completed_phase_seconds": 9}),
-        ("user_stop", {"max_iterations": 9}, {"--loop-max-iterations"}, None),
+        ("must_not", {"max_iterations": 9}, {"--loop-max-iterations"}, None),
+        ("blocked", {}, set(), None),
+        ("user_stop", {}, set(), {}),
+        ("going home", {}, set(), {}),
+        ("phase_error", {}, set(), {}),
+        (
+            "no_auto_retry",
+            {},
+            set(),
+            {"question": "Shall the agent try again, and what should it know about the rule that fails?"},
+        ),
     ],
 )
 def test_only_the_limit_that_stopped_a_run_reopens_it(

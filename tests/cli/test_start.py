@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_loop import hookspecs
-from pytest_loop.cli.draft import NothingToJudgeError
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.start import Start
+from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.options import (
     JudgingSettings,
@@ -42,7 +42,7 @@ def test_run_that_passes_writes_its_results(project: Path) -> None:
     start, stream = make_start(project, output=output)
     assert start.execute() == pytest.ExitCode.OK
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "task        Write a guide"
+    assert lines[0].startswith("Write a guide · ")
     assert lines[-2:] == [f"wrote {project / 'out.json'}", f"wrote {project / 'out.html'}"]
     state = Store(project).get_run("guide").read()[0]
     assert (state.stop.reason, state.setup.draft.confirmed_by) == ("threshold_reached", "--loop-yes")
@@ -55,6 +55,13 @@ def test_run_without_confirmation_is_refused_and_leaves_nothing(project: Path) -
     )
     expected = "start it with pytest --loop-task 'Write a guide' --loop-yes"
     with pytest.raises(pytest.UsageError, match=expected):
+        start.execute()
+    assert not (project / ".loop").exists()
+
+
+def test_document_has_no_tests_first(project: Path) -> None:
+    start, _ = make_start(project, start=StartSettings(task="Write a guide", yes=True, tests_first=True))
+    with pytest.raises(pytest.UsageError, match="expected a run that edits files, found one of a document"):
         start.execute()
     assert not (project / ".loop").exists()
 
@@ -91,3 +98,41 @@ def test_report_that_cannot_be_written_is_refused_before_the_run(project: Path) 
     with pytest.raises(Exception, match="found a folder"):
         start.execute()
     assert not (project / ".loop").exists()
+
+
+def test_rules_that_read_a_document_and_name_none_cannot_judge_the_project(project: Path) -> None:
+    start, _ = make_start(project, workspace=WorkspaceSettings(workspace=True))
+    with pytest.raises(
+        StateError, match=r"expected `artifact` for the check of a\.content\.title, found none in the file"
+    ):
+        start.execute()
+    assert not (project / ".loop").exists()
+
+
+TOOL_RULE = "  - {id: a.tool.lint, description: Clean, check: {command: no-such-tool}}\n"
+
+
+def test_run_whose_rules_cannot_be_judged_is_not_started(project: Path) -> None:
+    (project / "guide.rules.yaml").write_text(f"artifact: good.md\nrules:\n{TOOL_RULE}")
+    start, _ = make_start(project)
+    expected = "no rule can be judged here, so that nothing was started:\n  a.tool.lint: cannot run 'no-such-tool'"
+    with pytest.raises(NothingToJudgeError, match=expected):
+        start.execute()
+    assert not (project / ".loop").exists()
+
+
+def test_rule_that_cannot_be_judged_is_named_in_the_draft_and_ends_the_run(project: Path) -> None:
+    rules = (project / "guide.rules.yaml").read_text()
+    (project / "guide.rules.yaml").write_text(f"{rules}{TOOL_RULE}")
+    start, stream = make_start(project)
+    assert start.execute() == pytest.ExitCode.TESTS_FAILED
+    lines = stream.getvalue().splitlines()
+    reason = "cannot run 'no-such-tool': no such command is installed here"
+    assert f"note: a.tool.lint cannot be judged here: {reason}" in lines
+    assert "1/4  ✗ 1 of 2 pass in phase A, 1 cannot be judged" in lines
+    assert f"       cannot be judged: a.tool.lint: {reason}" in lines
+    assert any(" · setup_error: rules cannot be judged here" in line for line in lines)
+    assert "question: What does a.tool.lint need here, so that it can be judged?" in lines
+    assert "go on: pytest --loop-resume=guide" in lines
+    state = Store(project).get_run("guide").read()[0]
+    assert (state.stop.reason, state.progress.usage.tokens, state.critique) == ("setup_error", None, None)

@@ -78,3 +78,12 @@ def test_unreadable_state_file_of_the_agent_lets_it_stop(pytester: pytest.Pytest
     state.write_text("{")
     with pytest.raises(AllowedError, match="invalid state file"):
         hook.answer()
+
+
+def test_rules_that_cannot_be_judged_let_the_agent_stop(pytester: pytest.Pytester) -> None:
+    hook = make_hook(pytester, Message("me", is_repeated=False))
+    (pytester.path / "it.rules.yaml").write_text(
+        "rules: [{id: a.x.tool, description: It is clean, check: {command: no-such-tool}}]"
+    )
+    with pytest.raises(AllowedError, match=r"rules cannot be judged here: a\.x\.tool \(cannot run 'no-such-tool'"):
+        hook.answer()

@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.cli.readiness import UnclearError, assess_readiness
-from pytest_loop.cli.task import MAX_TASK_LENGTH, check_measurable, infer_rules, read_task, read_task_context
+from pytest_loop.cli.inferred_rules import infer_rules
+from pytest_loop.cli.readiness import UnclearError, UserChoices, assess_readiness
+from pytest_loop.cli.task import (
+    MAX_TEXT_LENGTH,
+    TaskContext,
+    check_measurable,
+    choose_alias,
+    parse_request,
+    read_task,
+    read_task_context,
+)
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Setup, Task
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.project_context import ProjectContext
+from pytest_loop.inference.task_phrases import Route, parse_task
+from pytest_loop.run.console import Console
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
+from tests.cli.typing_console import TypingConsole
 
 
 def make_settings(root: Path, task: str, *arguments: str) -> Settings:
@@ -40,7 +52,7 @@ def test_task_is_read_from_standard_input(tmp_path: Path, monkeypatch: pytest.Mo
     ("task", "message"),
     [
         (" ", "expected what to do, found an empty text"),
-        ("x" * (MAX_TASK_LENGTH + 1), "expected at most 200,000 characters, found 200,001"),
+        ("x" * (MAX_TEXT_LENGTH + 1), "expected at most 200,000 characters, found 200,001"),
         ("@none.md", "cannot read @none.md: No such file or directory"),
     ],
 )
@@ -49,19 +61,153 @@ def test_unusable_task_is_refused(tmp_path: Path, task: str, message: str) -> No
         read_task(make_settings(tmp_path, task))
 
 
+def infer(root: Path, task: str, console: Console | None = None, *, is_agreed: bool = False) -> TaskContext:
+    start = StartSettings(task=task, yes=is_agreed)
+    settings = make_default_settings(root, start=start, arguments=("--loop-task", task, "--loop-agent", "x"))
+    context = read_task_context(parse_task(task), root, can_judge=False)
+    return infer_rules(context, settings, console or Console(io.StringIO()))
+
+
 def test_rules_are_inferred_from_a_task_that_can_be_measured(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(): assert False\n")
-    context = infer_rules(read_task_context("fix the failing tests", tmp_path, can_judge=False), tmp_path)
+    context = infer(tmp_path, "fix the failing tests")
     assert context.proposal is not None
     assert not context.adds_tests
-    assert any(line.startswith("inferred    ") for line in context.render_notes())
+    assert any(line.startswith("inferred: ") for line in context.render_notes())
     assert context.choose_test_paths(["tests"]) == ("tests",)
 
 
 def test_vague_task_cannot_be_measured(tmp_path: Path) -> None:
-    context = read_task_context("make it better", tmp_path, can_judge=False)
+    context = read_task_context(parse_task("make it better"), tmp_path, can_judge=False)
     with pytest.raises(UnclearError):
         check_measurable(context, tmp_path)
+
+
+# -- doubts
+
+
+def make_doubtful_project(root: Path) -> str:
+    """Create a project that verifies only a part of the task, and return the task."""
+    (root / "Makefile").write_text("lint:\n\tmake --version\n")
+    return "fix lint and type errors"
+
+
+def test_doubt_is_explained_in_three_lines_without_a_terminal(tmp_path: Path) -> None:
+    task = make_doubtful_project(tmp_path)
+    with pytest.raises(UnclearError) as refusal:
+        infer(tmp_path, task, TypingConsole(answers=["y"]), is_agreed=True)
+    doubt = "nothing in the project verifies this: types"
+    assert str(refusal.value).splitlines() == [
+        f"it is not certain that `make lint` judges this: {doubt} (fix lint and type errors)",
+        "  to judge by it: pytest --loop-task 'fix lint and type errors until `make lint` passes' --loop-agent x",
+        "  to judge by another command, end the task with: until `COMMAND` passes",
+    ]
+
+
+def test_task_that_nothing_judges_is_explained_with_an_example(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").touch()
+    with pytest.raises(UnclearError) as refusal:
+        infer(tmp_path, "fix until green")
+    assert str(refusal.value).splitlines() == [
+        "nothing judges this: there are no tests yet: the agent has to write them (fix until green)",
+        "  for example: pytest --loop-task 'write tests for shop.py until `pytest` passes' --loop-agent x",
+        "  to judge by another command, end the task with: until `COMMAND` passes",
+    ]
+
+
+@pytest.mark.parametrize("answer", ["", "y", "Yes"])
+def test_doubt_is_settled_by_a_yes_at_a_terminal(tmp_path: Path, answer: str) -> None:
+    console = TypingConsole(answers=[answer])
+    context = infer(tmp_path, make_doubtful_project(tmp_path), console)
+    assert console.lines[-1] == "Judge by `make lint`? [Y/n/other] "
+    assert [line for line in context.render_notes() if line.startswith("inferred")] == [
+        "inferred: the linter has no complaint (`make lint`) (high): you confirmed it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("`git diff --check`", "git diff --check"), ("git status", "git status")]
+)
+def test_another_command_judges_if_the_user_names_it(tmp_path: Path, answer: str, expected: str) -> None:
+    (tmp_path / "shop.py").touch()
+    console = TypingConsole(answers=[answer])
+    context = infer(tmp_path, "fix until green", console)
+    assert console.lines[-1] == "Which command passes when it is done? [none] "
+    assert context.proposal is not None
+    assert context.proposal.verification_command == expected
+
+
+@pytest.mark.parametrize("answer", ["n", "NO", None])
+def test_nothing_starts_if_the_user_declines(tmp_path: Path, answer: str | None) -> None:
+    task = make_doubtful_project(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        infer(tmp_path, task, TypingConsole(answers=[answer, "x"]))
+
+
+def test_nothing_starts_without_a_command_that_judges(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").touch()
+    with pytest.raises(KeyboardInterrupt):
+        infer(tmp_path, "fix until green", TypingConsole(answers=["", "x"]))
+
+
+def test_command_that_is_not_installed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnclearError, match="is judged by `no-such-tool --all`, and no-such-tool is not installed "):
+        infer(tmp_path, "tidy shop.py until `no-such-tool --all` passes")
+
+
+# -- what has to grow
+
+
+@pytest.mark.parametrize(
+    ("printed", "op", "value"), [("TOTAL 10 4 60%", ">", 60.0), ("TOTAL 10 0 100%", ">=", 100), ("broken", ">", 0.0)]
+)
+def test_coverage_has_to_grow_beyond_what_is_measured_before(
+    tmp_path: Path, printed: str, op: str, value: float
+) -> None:
+    (tmp_path / "Makefile").write_text(f"coverage:\n\t@echo '{printed}'; touch x\n")
+    (tmp_path / "test_shop.py").touch()
+    (tmp_path / "AGENTS.md").write_text("Measure with `make coverage`.\n")
+    context = infer(tmp_path, "add missing tests")
+    assert context.proposal is not None
+    (criterion,) = context.proposal.criteria
+    assert isinstance(criterion.check, dict)
+    assert (criterion.check["metric"]["op"], criterion.check["metric"]["value"]) == (op, value)
+    assert f"the tests cover more of the lines than the {value:g} % before" in criterion.description
+    assert context.adds_tests
+
+
+# -- the task itself
+
+
+def test_task_is_asked_for_if_the_words_only_say_where_to_run(tmp_path: Path) -> None:
+    console = TypingConsole(answers=["fix lint"])
+    settings = make_settings(tmp_path, "Run this in the background with crash recovery and let me attach later")
+    task = parse_request(settings, console)
+    assert console.lines == ["What is to be done until it succeeds? "]
+    assert (task.task, task.route) == ("fix lint", Route.BACKGROUND)
+    with pytest.raises(KeyboardInterrupt):
+        parse_request(settings, TypingConsole(answers=[""]))
+    assert parse_request(settings, Console(io.StringIO())).needs_context
+
+
+def test_command_around_runs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnclearError, match=r"^`pause the loop` is a command, not a task: type pytest-loop pause$"):
+        parse_request(make_settings(tmp_path, "pause the loop"), Console(io.StringIO()))
+
+
+@pytest.mark.parametrize(
+    ("task", "alias"),
+    [
+        ("ralph this: fix all lint errors", "fix-all-lint-errors"),
+        ("fix lint --loop-id ralph-my-fixes-12345678", "ralph-my-fixes-12345678"),
+        ("Исправь тесты", "task"),
+    ],
+)
+def test_run_is_named_after_the_task_alone(tmp_path: Path, task: str, alias: str) -> None:
+    assert choose_alias(make_settings(tmp_path, task), parse_task(task)) == alias
+
+
+SRC = UserChoices(allow=("src/*.py",))
 
 
 def make_state(task: str) -> RunState:
@@ -76,17 +222,15 @@ def make_state(task: str) -> RunState:
 
 
 def test_work_that_is_hard_to_undo_asks_for_safety_measures() -> None:
-    readiness = assess_readiness(make_state("fix the failing tests in src/a.py"), ("src/*.py",))
-    assert readiness.question == "start?"
-    risky = assess_readiness(make_state("drop the production database table users"), ("src/*.py",))
+    readiness = assess_readiness(make_state("fix the failing tests in src/a.py"), SRC)
+    assert readiness.render_question("start") == "start?"
+    risky = assess_readiness(make_state("drop the production database table users"), SRC)
     assert risky.missing
-    assert risky.question.startswith("this is hard to take back, and lacks ")
-    assert any(line.startswith("lacking     ") for line in risky.render_lines())
+    assert risky.render_question("start").startswith("this is hard to take back, and lacks ")
+    assert any(line.startswith("lacking: ") for line in risky.render_lines(is_detailed=False))
 
 
 def test_unclear_project_stops_a_clear_task() -> None:
-    readiness = assess_readiness(
-        make_state("fix the failing tests in src/a.py"), ("src/*.py",), ProjectContext(clarity=1)
-    )
+    readiness = assess_readiness(make_state("fix the failing tests in src/a.py"), SRC, ProjectContext(clarity=1))
     with pytest.raises(UnclearError, match=r"SHAPE.md: its spec score is below 5"):
-        list(readiness.render_lines())
+        list(readiness.render_lines(is_detailed=False))

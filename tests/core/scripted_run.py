@@ -87,17 +87,21 @@ class ScriptedRun:
             )
         return {"reason": command.reason.value} if command.reason else {}
 
-    def build_evaluation(self, failing: Mapping[str, str], assumed: tuple[str, ...] = ()) -> dict[str, Any]:
+    def build_evaluation(
+        self, failing: Mapping[str, str], assumed: tuple[str, ...] = (), unchecked: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """Return the payload of an evaluation in which these rules fail with these messages, and all others pass."""
         reported = {}
         for rule in self.state.criteria.rules:
             if rule.id in assumed:
                 evidence = Evidence(outcome=Outcome.ASSUMED, text="nobody has looked")
+            elif rule.id in unchecked:
+                evidence = Evidence(outcome=Outcome.UNCHECKED, text="its tool is missing")
             elif rule.id in failing:
                 evidence = Evidence(outcome=Outcome.FAILED, findings=(Finding(expected="", found=failing[rule.id]),))
             else:
                 evidence = Evidence(outcome=Outcome.PASSED)
-            reported[rule.id] = [evidence]
+            reported[rule.key or rule.id] = [evidence]
         state = self.state
         evaluation = assess(state.criteria, state.phase, reported, state.progress.artifact_hash, state.evaluation)
         return evaluation.model_dump(mode="json", exclude_defaults=True) | {
@@ -106,11 +110,16 @@ class ScriptedRun:
         }
 
     def evaluate(
-        self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any
+        self,
+        *failing: str,
+        assumed: tuple[str, ...] = (),
+        unchecked: tuple[str, ...] = (),
+        message: str = "no",
+        **payload: Any,
     ) -> ScriptedRun:
         """Advance to the next evaluation, and let these rules fail in it."""
         self.advance_to(Kind.EVALUATION_DONE)
-        evaluation = self.build_evaluation({name: f"{name}: {message}" for name in failing}, assumed)
+        evaluation = self.build_evaluation({name: f"{name}: {message}" for name in failing}, assumed, unchecked)
         return self.record(Kind.EVALUATION_DONE, **evaluation | payload)
 
     def finish(self) -> ScriptedRun:

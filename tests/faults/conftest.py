@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.processes import process_marks
+
 Scenario = dict[str, Any]
 Report = dict[str, Any]
 RunScenarios = Callable[[Sequence[Scenario]], list[Report]]
@@ -34,6 +36,7 @@ RULES = """
         check: {contains: "Note"}
 """
 SLOW = """
+    artifact: slow.md
     rules:
       - id: a.slow.rule
         description: It takes its time
@@ -96,6 +99,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "slow.rules.yaml").write_text(dedent(SLOW).lstrip())
     (folder / "writers.py").write_text(dedent(WRITER).lstrip())
     (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / ".gitignore").write_text("*.log\nstarted\n")
     return folder
 
 
@@ -168,9 +172,12 @@ class Command:
         return self.process.returncode, out, err
 
     def kill(self) -> None:
+        """Kill the run and what it has started, which other tests would find."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
+        for run in (self.folder / ".loop").glob("*/"):
+            process_marks.end_marked_processes(process_marks.compute_folder_mark(run))
 
 
 StartCommand = Callable[..., Command]

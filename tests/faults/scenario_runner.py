@@ -55,16 +55,15 @@ class QuickSession(SubprocessSession):
         plan = SessionPlan(
             criteria=(Criteria(name="guide", source=SOURCE, rules=tuple(rules.values())),),
             items={key: (key,) for key, rule in rules.items() if order.phase.includes(rule.phase)},
+            documents={SOURCE: ""},
         )
         passing = {key for key, rule in rules.items() if RULES[rule.id][1] in text}
         evidence = {key: Evidence(outcome=Outcome.PASSED if key in passing else Outcome.FAILED) for key in plan.items}
-        return SessionResult(plan=plan, evidence=evidence, exit_status=0)
+        return SessionResult(plan=plan, evidence=evidence, canaries=[True], exit_status=0)
 
 
 class QuickAgent:
     """A Python agent of the project, called in this process."""
-
-    is_serial = True
 
     def __init__(self, spec: str) -> None:
         self.name = spec
@@ -114,7 +113,8 @@ class Fault:
             is_at_fault = len(self.calls) == self.at
             if is_at_fault and self.kind == "before":
                 _kill_self()
-            if is_at_fault and self.kind == "torn":
+            # The number of calls before a write may differ by a few: git is asked through a pipe.
+            if self.kind == "torn" and name == "write" and len(self.calls) >= self.at:
                 real(args[0], bytes(args[1])[: len(args[1]) // 2])
                 _kill_self()
             if self.kind == "fails" and 0 < self.at <= len(self.calls):

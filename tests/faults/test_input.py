@@ -289,7 +289,7 @@ def test_invalid_prompts_are_refused_before_anything_is_written(
     assert "loop_prompts: expected a folder with templates such as refine.md, found none" in expect_refusal(*TASK)
     (pytester.path / "mine").mkdir()
     (pytester.path / "mine/refine.md").write_text("Mend $documnt")
-    assert "mine/refine.md: expected only $artifact, " in expect_refusal(*TASK)
+    assert "mine/refine.md: expected only $answers, $artifact, " in expect_refusal(*TASK)
 
 
 def test_recording_that_cannot_be_written_is_refused(pytester: pytest.Pytester) -> None:

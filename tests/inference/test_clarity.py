@@ -21,6 +21,16 @@ LINT = DraftRule("a.lint.clean", "command")
 NEVER = DraftRule("a.safety.no-force", "absent", must_not=True)
 JUDGED = DraftRule("b.style.kind", "judge")
 NICE = DraftRule("b.style.nice", "command", is_blocking=False)
+TEMPLATE = (
+    DraftRule("a.completeness.sections", "execution", is_default=True),
+    DraftRule("a.quality.clarity", "judge", is_default=True),
+)
+ABOUT_BACKUPS = DraftRule("a.task.subject", "observation")
+
+
+def make_template_draft(task: str, *more: DraftRule) -> Draft:
+    """Return a draft that a template judges, whose document the user did not name."""
+    return Draft(task, (*TEMPLATE, *more), artifact="artifact.md", is_artifact_named=False)
 
 
 @pytest.mark.parametrize(
@@ -30,19 +40,18 @@ NICE = DraftRule("b.style.nice", "command", is_blocking=False)
         (Draft("improve the login"), [0, 1, 0, 0, 0], Shape.UNCLEAR),
         (Draft("p95 latency < 100 ms"), [2, 1, 0, 0, 0], Shape.UNCLEAR),
         (Draft("rename `total`"), [1, 1, 0, 0, 0], Shape.UNCLEAR),
-        (Draft("fix the failing tests", (TESTS,), 4, ("25 USD",)), [2, 1, 1, 1, 2], Shape.COLLEAGUE),
-        (Draft("fix it", (TESTS,), 4), [2, 0, 0, 1, 2], Shape.COLLEAGUE),
-        (
-            Draft("fix src/auth/token.py, no new dependencies", (TESTS, LINT), 4, ("25 USD",)),
-            [2, 2, 2, 2, 2],
-            Shape.TOOL,
-        ),
-        (Draft("fix it", (TESTS, NEVER), 4, ("25 USD",), ("src/*",)), [2, 2, 2, 1, 2], Shape.TOOL),
-        (Draft("write a spec of courses", (TESTS,), 4, (), (), "openapi.yaml"), [2, 2, 0, 1, 2], Shape.COLLEAGUE),
-        (Draft("write it", (JUDGED,), 4), [1, 0, 0, 1, 1], Shape.UNCLEAR),
-        (Draft("write it", (TESTS,)), [2, 0, 0, 1, 1], Shape.UNCLEAR),
-        (Draft("write it", (NICE,), 4), [1, 0, 0, 1, 0], Shape.UNCLEAR),
-        (Draft("write it", (NEVER,), 4), [1, 0, 1, 0, 0], Shape.UNCLEAR),
+        (Draft("fix the failing tests", (TESTS,)), [2, 1, 0, 1, 2], Shape.COLLEAGUE),
+        (Draft("fix the failing tests", (TESTS,), ("5 USD",)), [2, 1, 1, 1, 2], Shape.COLLEAGUE),
+        (Draft("fix it", (TESTS,)), [2, 0, 0, 1, 2], Shape.COLLEAGUE),
+        (Draft("fix src/auth/token.py, no new dependencies", (TESTS, LINT), ("5 USD",)), [2, 2, 2, 2, 2], Shape.TOOL),
+        (Draft("fix it", (TESTS, NEVER), ("5 USD",), ("src/*",)), [2, 2, 2, 1, 2], Shape.TOOL),
+        (Draft("write a spec of courses", (TESTS,), (), (), "openapi.yaml"), [2, 2, 0, 1, 2], Shape.COLLEAGUE),
+        (Draft("write it", (JUDGED,)), [1, 0, 0, 1, 1], Shape.UNCLEAR),
+        (Draft("write it", (NICE,)), [1, 0, 0, 1, 0], Shape.UNCLEAR),
+        (Draft("write it", (NEVER,)), [1, 0, 1, 0, 0], Shape.UNCLEAR),
+        (make_template_draft("make it better"), [1, 1, 0, 2, 1], Shape.COLLEAGUE),
+        (make_template_draft("Write a guide to backups"), [1, 1, 0, 2, 1], Shape.COLLEAGUE),
+        (make_template_draft("Write a guide to backups", ABOUT_BACKUPS), [2, 1, 0, 2, 2], Shape.COLLEAGUE),
     ],
 )
 def test_points_decide_the_shape(draft: Draft, points: list[int], shape: Shape) -> None:
@@ -54,20 +63,61 @@ def test_points_decide_the_shape(draft: Draft, points: list[int], shape: Shape) 
     assert len(found.missing) == sum(score < 2 for score in points)
 
 
-def test_every_point_has_its_reason() -> None:
+def test_every_point_names_the_words_that_earned_it() -> None:
     found = score_clarity(
-        Draft("fix src/cart.py without new dependencies", (TESTS, NEVER), 4, ("25 USD", "600 s"), ("src/*",))
+        Draft("fix src/cart.py without new dependencies", (TESTS, NEVER), ("5 USD", "600 seconds"), ("src/*",))
     )
     assert found.points == (
-        Point("outcome", 2, "1 rule that a machine decides"),
+        Point("outcome", 2, "1 rule that a machine decides: tests/test_a.py::test_a"),
         Point("scope", 2, "only src/* may change"),
         Point(
-            "constraints", 2, "1 must-not rule; edits only in src/*; `without` in the task; a budget of 25 USD, 600 s"
+            "constraints",
+            2,
+            "1 must-not rule; edits only in src/*; `without` in the task; a limit of 5 USD, 600 seconds",
         ),
         Point("success", 1, "verified by tests"),
-        Point("done", 2, "a rule blocks until it passes, in at most 4 iterations"),
+        Point("done", 2, "it is done when tests/test_a.py::test_a passes"),
     )
     assert found.missing == ("success: verify it in a second way: tests and a linter, or tests and a measurement",)
+
+
+@pytest.mark.parametrize(
+    ("draft", "reasons"),
+    [
+        (
+            make_template_draft("make it better"),
+            [
+                "a template judges, and the task names no result of its own",
+                "one document, and artifact.md is only a default",
+                "nothing that you said limits how it is done",
+                "verified by execution, judge",
+                "the template says when it is done, and the task does not",
+            ],
+        ),
+        (
+            make_template_draft("Write a guide to backups in at most 300 words, only for admins"),
+            [
+                "`at most 300 words` in the task",
+                "`guide` in the task, and artifact.md is only a default",
+                "`at most` in the task; `only` in the task",
+                "verified by execution, judge",
+                "the template says when it is done, and the task does not",
+            ],
+        ),
+        (
+            Draft("rename `total` in shop/cart.py", (JUDGED,)),
+            [
+                "`shop/cart.py` in the task, and no machine decides it",
+                "`shop/cart.py` in the task",
+                "nothing that you said limits how it is done",
+                "verified by judge",
+                "b.style.kind blocks, and no machine decides it",
+            ],
+        ),
+    ],
+)
+def test_reasons_quote_the_task(draft: Draft, reasons: list[str]) -> None:
+    assert [point.reason for point in score_clarity(draft).points] == reasons
 
 
 @pytest.mark.parametrize(
@@ -152,6 +202,11 @@ def test_reversibility_depends_on_words_and_paths(task: str, paths: list[str], k
     assert bool(found.pre_check) is (kind is UndoEffort.HARD)
 
 
+def test_document_apart_from_the_project_is_undone_quickly_whatever_it_is_about() -> None:
+    found = assess_reversibility("Write the database schema", [".loop/run/openapi.yaml"], is_separate=True)
+    assert (found.kind, found.reason) == (UndoEffort.QUICK, "a new document, apart from the project")
+
+
 def test_a_hard_scope_names_open_pre_checks() -> None:
     manual = DraftRule("a.looks.right", "manual")
     assert find_open_pre_checks(UndoEffort.HARD, [TESTS, NEVER, manual]) == (
@@ -171,7 +226,17 @@ def test_a_hard_scope_names_open_pre_checks() -> None:
         ("the login is broken", Workflow.DEBUG, "70 % sure"),
         ("refactor the cart", Workflow.REFACTOR, "Delete before you redesign"),
         ("clean up src", Workflow.REFACTOR, "Delete before you redesign"),
-        ("speed up the parser", Workflow.REFACTOR, "Delete before you redesign"),
+        ("extract the price into a function", Workflow.BUILD, "look for it"),
+        ("extract a helper function from cart.py", Workflow.REFACTOR, "Delete before you redesign"),
+        ("migrate the shop to pydantic 2", Workflow.REFACTOR, "Delete before you redesign"),
+        ("speed up the parser", Workflow.BUILD, "look for it"),
+        ("upgrade the dependencies", Workflow.BUILD, "look for it"),
+        ("make mypy happy", Workflow.DEBUG, "Find the cause"),
+        ("the lint must be clean", Workflow.DEBUG, "Find the cause"),
+        ("loop until coverage > 80%", Workflow.BUILD, "look for it"),
+        ("OpenAPI 3.1 spec with error responses", Workflow.BUILD, "look for it"),
+        ("Write a guide to refactoring legacy code", Workflow.BUILD, "look for it"),
+        ("run the migration guide through the linter", Workflow.DEBUG, "Find the cause"),
     ],
 )
 def test_the_first_telling_word_decides_the_workflow(task: str, expected: Workflow, gate: str) -> None:

@@ -37,22 +37,22 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         ),
         (
             {"setup.cfg": "[tool:pytest]\n[flake8]\n[mypy]\n", "requirements-dev.txt": "pytest-cov\n"},
-            ["test setup.cfg:1: pytest", "coverage requirements-dev.txt:1: pytest --cov --cov-report=term", "lint setup.cfg:2: flake8",
+            ["test setup.cfg:1: pytest", "coverage requirements-dev.txt:1: pytest --cov=. --cov-report=term", "lint setup.cfg:2: flake8",
              "types setup.cfg:3: mypy .", "?docs requirements-dev.txt:1: interrogate ."],
         ),
         (
             {"pyproject.toml": "[project.optional-dependencies]\ndev = ['pytest>=8']\n[tool.interrogate]\n[tool.black]\n[tool.pyright]\n"},
-            ["test pyproject.toml:2: pytest", "?coverage pyproject.toml:2: pytest --cov --cov-report=term", "lint pyproject.toml:4: black --check .",
+            ["test pyproject.toml:2: pytest", "coverage pyproject.toml:2: pytest --cov=. --cov-report=term", "lint pyproject.toml:4: black --check .",
              "types pyproject.toml:5: pyright", "docs pyproject.toml:3: interrogate ."],
         ),
         (
             {"tests/test_a.py": "", "a.py": ""},
-            ["test tests/test_a.py:1: pytest", "?coverage tests/test_a.py:1: pytest --cov --cov-report=term", "?lint a.py:1: ruff check .",
+            ["test tests/test_a.py:1: pytest", "coverage tests/test_a.py:1: pytest --cov=. --cov-report=term", "?lint a.py:1: ruff check .",
              "?types a.py:1: mypy .", "?docs a.py:1: interrogate ."],
         ),
         (
             {"tests/conftest.py": "", "setup.py": ""},
-            ["test tests/conftest.py:1: pytest", "?coverage tests/conftest.py:1: pytest --cov --cov-report=term", "?lint setup.py:1: ruff check .",
+            ["test tests/conftest.py:1: pytest", "coverage tests/conftest.py:1: pytest --cov=. --cov-report=term", "?lint setup.py:1: ruff check .",
              "?types setup.py:1: mypy .", "?docs setup.py:1: interrogate ."],
         ),
         (
@@ -66,7 +66,7 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         ),
         (
             {"api/pyproject.toml": "[tool.poe.tasks]\ntest = 'pytest'\nfmt = 'black .'\nlint = 'true'\n[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n[tool.interrogate]\n", "api/x.py": ""},
-            ["test api/pyproject.toml:5: pytest in api", "?coverage api/pyproject.toml:5: pytest --cov --cov-report=term in api",
+            ["test api/pyproject.toml:5: pytest in api", "coverage api/pyproject.toml:5: pytest --cov=. --cov-report=term in api",
              "lint api/pyproject.toml:6: ruff check . in api", "types api/pyproject.toml:7: mypy . in api", "docs api/pyproject.toml:8: interrogate . in api",
              "test api/pyproject.toml:2: poe test in api", "!lint api/pyproject.toml:4: poe lint in api"],
         ),
@@ -78,6 +78,11 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         (
             {"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}, "devDependencies": {"vitest": "1"}}', "yarn.lock": ""},
             ["!test package.json:1: yarn test", "test package.json:1: npx vitest run"],
+        ),
+        ({"tsconfig.json": "{}"}, ["types tsconfig.json:1: npx tsc --noEmit"]),
+        (
+            {"package.json": '{"scripts": {"test": "jest"}}', "tsconfig.json": "{}"},
+            ["test package.json:1: npm test", "types tsconfig.json:1: npx tsc --noEmit", "?coverage package.json:1: npm test -- --coverage"],
         ),
         ({"web/package.json": '{"packageManager": "pnpm@9", "scripts": {"lint": "eslint ."}}'}, ["lint web/package.json:1: pnpm run lint in web"]),
         (
@@ -137,10 +142,15 @@ def test_a_tox_file_may_configure_only_pytest() -> None:
         render_candidate(candidate)
         for candidate in list_candidates({"tox.ini": "[pytest]\n"})
         if not candidate.is_guess
-    ] == ["test tox.ini:1: pytest"]
+    ] == ["test tox.ini:1: pytest", "coverage tox.ini:1: pytest --cov=. --cov-report=term"]
 
 
 def test_tox_offers_its_environments() -> None:
     files = {"tox.ini": "[tox]\nenvlist = py\n[testenv]\n[testenv:lint]\n[testenv:shell]\n[pytest]\n"}
     rendered = [render_candidate(candidate) for candidate in list_candidates(files) if not candidate.is_guess]
-    assert rendered == ["test tox.ini:6: pytest", "test tox.ini:1: tox", "lint tox.ini:4: tox -e lint"]
+    assert rendered == [
+        "test tox.ini:6: pytest",
+        "coverage tox.ini:6: pytest --cov=. --cov-report=term",
+        "test tox.ini:1: tox",
+        "lint tox.ini:4: tox -e lint",
+    ]

@@ -110,7 +110,7 @@ def test_a_shape_file_becomes_rules() -> None:
     assert str(rules["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
     bare = {rule.entry["id"]: rule.entry["check"] for rule in extract_context(Project.from_texts({SHAPE: BARE})).rules}
     assert bare["a.shape.b-works"] == {"manual": "b works"}
-    assert bare["a.shape.a-works"] == "a works"
+    assert bare["a.shape.a-works"] == {"command": "make a", "timeout": 120}
 
 
 @pytest.mark.parametrize(
@@ -238,6 +238,30 @@ def test_an_ai_factory_becomes_rules_and_overrides() -> None:
     assert rules["b.project.never-use-eval"]["must_not"] is True
     assert (context.max_iterations, context.thresholds) == (6, {"A": 0.85, "B": 0.95})
     assert context.clarity is None
+
+
+def test_statements_about_artifacts_judge_documents_only() -> None:
+    text = dedent("""\
+        # Rules for loops
+        The artifact MUST include a **Changelog** section. Outputs must not mention "TODO".
+
+        - [ ] Evaluation MUST check that all links resolve
+        - The run state is never edited
+        - Write short sentences
+        ```
+        The artifact MUST be ignored in code
+        ```
+        ### Title
+        **Rule**: The document MUST have a title
+        """)
+    context = extract_context(Project.from_texts({OVERRIDES: text}))
+    assert [rule.entry["check"] for rule in context.rules] == ["The document MUST have a title"]
+    assert [(rule.id, rule.entry["check"], rule.sources[0].line) for rule in context.document_rules] == [
+        ("a.project.include-a-changelog-section", "The artifact MUST include a Changelog section.", 2),
+        ("a.project.outputs-must-not-mention-todo", 'Outputs must not mention "TODO".', 2),
+        ("a.project.all-links-resolve", "all links resolve", 4),
+    ]
+    assert context.overriding_rules == (*context.rules, *context.document_rules)
 
 
 def test_rules_of_a_context_load_from_a_rule_file(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_links_and_large_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").symlink_to("/etc/hostname")
     (tmp_path / "tox.ini").write_text("x" * (project_files.MAX_FILE_SIZE + 1))
     (tmp_path / "Makefile").mkdir()
+    (tmp_path / "setup.cfg").symlink_to("missing")
     assert read_project(tmp_path).texts == {}
 
 
@@ -75,10 +76,32 @@ def test_an_unreadable_file_is_skipped(tmp_path: Path, monkeypatch: pytest.Monke
     assert read_project(tmp_path).texts == {}
 
 
-def test_the_number_of_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_files(tmp_path, {f"{number}.py": "" for number in range(9)})
-    monkeypatch.setattr(project_files, "MAX_FILES", 5)
-    assert len(read_project(tmp_path).files) == 5
+def test_files_beyond_the_limit_are_named_and_manifests_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {f"data/d{folder}/{number}.json": "" for folder in range(9) for number in range(9)}
+    write_files(tmp_path, {**data, "web/package.json": "{}", "pyproject.toml": "[tool.pytest.ini_options]"})
+    monkeypatch.setattr(project_files, "MAX_FILES", 15)
+    project = read_project(tmp_path)
+    assert set(project.texts) == {"web/package.json", "pyproject.toml"}
+    assert project.unseen == tuple(f"data/d{number}" for number in range(2, 9))
+    assert project.problems == ("only 15 files were listed; left out: data/d2/, data/d3/, data/d4/ and 4 more",)
+
+
+def test_manifests_beyond_a_limit_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, {f"{name}/package.json": "{}" for name in "abc"} | {"Makefile": "test:\n" * 9})
+    monkeypatch.setattr(project_files, "MAX_TEXTS", 2)
+    monkeypatch.setattr(project_files, "MAX_FILE_SIZE", 20)
+    project = read_project(tmp_path)
+    assert set(project.texts) == {"a/package.json"}
+    assert project.problems == (
+        "only 2 manifests and documents were read; left out: b/package.json, c/package.json",
+        "files above 0 kB were not read: Makefile",
+    )
+
+
+def test_a_folder_that_cannot_be_listed_is_skipped(tmp_path: Path) -> None:
+    assert read_project(tmp_path / "missing").files == frozenset()
 
 
 def test_a_damaged_file_is_reported_and_the_rest_is_used() -> None:

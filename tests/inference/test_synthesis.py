@@ -15,18 +15,13 @@ from hypothesis import strategies as st
 
 from pytest_loop.inference.candidate_selection import choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
-from pytest_loop.inference.inferred_criteria import (
-    find_coverage_pattern,
-    find_installed,
-    parse_pytest_selection,
-    read_coverage_threshold,
-)
+from pytest_loop.inference.coverage_criteria import find_coverage_pattern, read_coverage_threshold
+from pytest_loop.inference.inferred_criteria import describe_installation, find_installed, parse_pytest_selection
 from pytest_loop.inference.project_files import Project, read_project
 from pytest_loop.inference.proposal import (
     Criterion,
     Proposal,
     build_rules,
-    explain_uncertainty,
     render_proposal,
     render_rule_file,
 )
@@ -122,13 +117,40 @@ def test_a_proposal_renders_as_yaml() -> None:
     assert content["warnings"][0].startswith("pyproject.toml cannot be read")
 
 
-def test_an_uncertain_proposal_suggests_rewordings() -> None:
-    text = explain_uncertainty(propose("loop until coverage > 80%", {"shop.py": "", "test_shop.py": ""}))
-    head, _, body = text.partition("\n")
-    assert head == "it is not certain what tells that this is done; say it in the task:"
-    content = yaml.safe_load(body)["proposed_completion"]
-    assert content["confidence"] == "low"
-    assert content["rewordings"][0] == "loop until coverage > 80 %, as `pytest --cov --cov-report=term` prints it"
+@pytest.mark.parametrize(
+    ("task", "files", "doubt", "can_be_confirmed"),
+    [
+        ("fix lint", {"shop.py": ""}, "`ruff check .` is a guess: nothing in the project names it", True),
+        (
+            "fix the failing tests",
+            {"CLAUDE.md": "Always run `make test`.", CI: "jobs: {t: {steps: [{run: tox}]}}"},
+            f"CLAUDE.md says `make test`, {CI} says `tox`",
+            True,
+        ),
+        (
+            "fix lint and type errors",
+            {"package.json": '{"scripts": {"lint": "eslint ."}}'},
+            "nothing in the project verifies this: types",
+            True,
+        ),
+        (
+            "fix lint",
+            {"package.json": '{"scripts": {"lint": "true"}}'},
+            "`npm run lint` in package.json judges nothing: it comes out the same whatever the code does",
+            False,
+        ),
+        ("fix until green", {"shop.py": ""}, "there are no tests yet: the agent has to write them", False),
+        ("loop until the logo is blue", {"test_a.py": ""}, "nothing in the project measures `the logo is blue`", False),
+        ("fix the failing tests", {"test_a.py": ""}, "", True),
+    ],
+)
+def test_a_doubt_says_why_and_whether_a_yes_settles_it(
+    task: str, files: dict[str, str], doubt: str, can_be_confirmed: bool
+) -> None:
+    result = propose(task, files)
+    assert (result.doubt, result.can_be_confirmed) == (doubt, can_be_confirmed)
+    assert bool(doubt) is (result.confidence is Confidence.LOW)
+    assert bool(result.rewordings) is bool(doubt)
 
 
 def test_commands_of_several_folders_run_one_after_another(tmp_path: Path) -> None:
@@ -329,6 +351,47 @@ def test_a_project_may_configure_its_coverage(files: dict[str, str], expected: T
     assert read_coverage_threshold(Project.from_texts(files), "") == expected
 
 
+@pytest.mark.parametrize(
+    ("task", "files", "command", "pattern"),
+    [
+        ("add tests for lib/cart.py", ["lib/cart.py", "tests/test_a.py"], "pytest --cov=lib --cov-report=term", r"^lib/cart\.py\s"),
+        ("add tests for the cart", ["cart.py", "test_a.py"], "pytest --cov=. --cov-report=term", r"^cart\.py\s"),
+        ("add tests for the cart", ["a/cart.py", "b/cart.py", "test_a.py"], "pytest --cov=. --cov-report=term", "^TOTAL"),
+        ("add tests in tests/", ["cart.py", "tests/test_a.py"], "pytest --cov=. --cov-report=term", "^TOTAL"),
+        ("add tests in lib/", ["api/pyproject.toml", "api/test_a.py", "lib/x.py"], "cd api && pytest --cov=. --cov-report=term", "^TOTAL"),
+    ],
+)  # fmt: skip
+def test_coverage_is_measured_for_the_part_that_the_task_names(
+    task: str, files: list[str], command: str, pattern: str
+) -> None:
+    (criterion,) = propose(task, dict.fromkeys(files, "")).criteria
+    assert criterion.command == command
+    assert isinstance(criterion.check, dict)
+    assert criterion.check["metric"]["pattern"].startswith(pattern)
+    assert criterion.needs_baseline
+
+
+def test_a_coverage_command_of_the_project_needs_its_plugin() -> None:
+    files = {"test_a.py": "", "AGENTS.md": "Run `pytest --cov=src --cov-branch`. Coverage: `pytest --cov=src -q`."}
+    task = parse_task("loop until coverage > 80 %, as `pytest --cov=src -q` prints it")
+    result = infer_criteria(task, Project.from_texts(files), lambda name: name if name != "pytest-cov" else None)
+    assert isinstance(result, Proposal)
+    assert (result.verification_command, result.missing_tool) == ("pytest --cov=src -q", "pytest-cov")
+
+
+@pytest.mark.parametrize(
+    ("tool", "advice"),
+    [
+        ("pytest-cov", "pip install pytest-cov"),
+        ("lint-imports", "pip install import-linter"),
+        ("python -m mypy", "pip install mypy"),
+        ("npx", "npx, as its documentation says"),
+    ],
+)
+def test_the_installation_of_a_tool_is_described(tool: str, advice: str) -> None:
+    assert describe_installation(tool) == advice
+
+
 @settings(deadline=None)
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_every_text_gets_an_answer(text: str) -> None:
@@ -337,8 +400,8 @@ def test_every_text_gets_an_answer(text: str) -> None:
     )
     result = infer_criteria(parse_task(text), project, lambda name: name)
     if isinstance(result, Refusal):
-        assert result.missing
-        assert len(result.rewordings) == 3
+        assert result.sentence
+        assert len(result.rewordings) == (3 if result.missing else 0)
     else:
         assert result.criteria
         assert result.rationale

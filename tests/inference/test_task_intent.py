@@ -11,6 +11,7 @@ from pytest_loop.inference.task_intent import (
     classify_task,
     find_concrete_objects,
     find_content_words,
+    is_measured,
     parse_coverage_threshold,
 )
 from pytest_loop.inference.tool_purposes import Purpose
@@ -24,6 +25,7 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("fix the failing tests", Goal.TEST_PASS, (TEST,)),
         ("make tests pass", Goal.TEST_PASS, (TEST,)),
         ("repair the test suite", Goal.TEST_PASS, (TEST,)),
+        ("make all tests in tests/test_shop.py pass", Goal.TEST_PASS, (TEST,)),
         ("add tests for the parser", Goal.COVERAGE, (COVERAGE,)),
         ("increase coverage", Goal.COVERAGE, (COVERAGE,)),
         ("fix types", Goal.TYPE_CLEAN, (TYPES,)),
@@ -52,6 +54,11 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("resolve issue #12", Goal.BUG_FIXED, (TEST,)),
         ("fix TypeError in cart.py", Goal.BUG_FIXED, (TEST,)),
         ("fix lint and type errors", Goal.LINT_CLEAN, (LINT, TYPES)),
+        ("fix TypeScript", Goal.TYPE_CLEAN, (TYPES,)),
+        ("make mypy happy", Goal.TYPE_CLEAN, (TYPES,)),
+        ("format with black", Goal.LINT_CLEAN, (LINT,)),
+        ("make tox pass", Goal.TEST_PASS, (TEST,)),
+        ("make the logo black", Goal.REGRESSION_GATE, EVERYTHING),
         ("speed up the parser", Goal.REGRESSION_GATE, EVERYTHING),
         ("change fixture.py", Goal.REGRESSION_GATE, EVERYTHING),
     ],
@@ -65,6 +72,31 @@ def test_words_decide_the_class_of_a_task(task: str, goal: Goal, purposes: tuple
 def test_the_completion_decides_before_the_task() -> None:
     assert classify_task("fix the failing tests", "lint is clean").goal is Goal.LINT_CLEAN
     assert classify_task("fix lint", "the logo is blue").goal is Goal.LINT_CLEAN
+
+
+@pytest.mark.parametrize(
+    ("task", "commands"),
+    [
+        ("fix all ruff findings", ["ruff check ."]),
+        ("format the code with ruff", ["ruff format --check ."]),
+        ("make black, isort and flake8 happy", ["black --check .", "isort --check-only .", "flake8"]),
+        ("fix eslint in src", ["npx eslint ."]),
+        ("keep trying until mypy and mypy pass", ["mypy ."]),
+        ("replace flake8 by ruff", []),
+        ("fix the pytest plugin", []),
+        ("upgrade eslint to 9", []),
+    ],
+)
+def test_tools_that_are_named_as_judges_are_found(task: str, commands: list[str]) -> None:
+    assert [tool.command for tool in classify_task(task).tools] == commands
+
+
+@pytest.mark.parametrize("completion", ["no errors", "zero errors", "there are no more errors left", "0 errors"])
+def test_no_errors_is_about_every_check(completion: str) -> None:
+    intent = classify_task("fix errors", completion)
+    assert (intent.goal, intent.purposes) == (Goal.REGRESSION_GATE, (*EVERYTHING, TYPES))
+    assert is_measured(completion)
+    assert not is_measured(f"{completion} in the log")
 
 
 def test_an_unknown_verb_is_ambiguous() -> None:
@@ -86,6 +118,13 @@ def test_a_large_refactoring_gets_more_iterations() -> None:
         ("coverage of cart.py is at least 92.5 percent", Threshold(">=", 92.5)),
         ("coverage reaches 85%", Threshold(">=", 85)),
         ("90% test coverage", Threshold(">=", 90)),
+        ("coverage above 80", Threshold(">", 80)),
+        ("coverage is 80, then stop", Threshold(">=", 80)),
+        ("coverage > 0.85", Threshold(">", 85)),
+        ("raise coverage to 90.", Threshold(">=", 90)),
+        ("improve coverage of 3 modules", None),
+        ("improve coverage by 5", None),
+        ("coverage 800", None),
         ("coverage 800%", None),
         ("increase coverage", None),
     ],

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.task_phrases import MAX_ITERATIONS, ParsedTask, Route, find_commands, parse_task
+from pytest_loop.inference.quoted_commands import find_commands
+from pytest_loop.inference.task_limits import MAX_ITERATIONS
+from pytest_loop.inference.task_phrases import ParsedTask, Route, add_task, parse_task
 
 FIX_TESTS = "fix the failing tests"
 
@@ -47,6 +49,8 @@ FIX_TESTS = "fix the failing tests"
         ('ralph: fix auth --completion "npm test passes"', {"task": "fix auth", "completion": "npm test passes"}),
         ("fix auth --completion 'a b'", {"task": "fix auth", "completion": "a b"}),
         ("--completion=lint", {"task": "fix lint", "completion": "lint"}),
+        ("Run this in the background with crash recovery and let me attach later", {"task": "", "needs_context": True}),
+        ('/ralph "fix tests" --completion "npm test passes"', {"task": "fix tests", "completion": "npm test passes"}),
         # what only looks like a phrase
         ("fix the event loop until it stops", {"task": "fix the event loop until it stops"}),
         ("a worker that waits until the lock is free", {"task": "a worker that waits until the lock is free"}),
@@ -83,6 +87,82 @@ def test_phrases_give_task_and_completion(text: str, expected: dict[str, Any]) -
 def test_a_phrase_limits_the_iterations(text: str, task: str, limit: int | None) -> None:
     parsed = parse_task(text)
     assert (parsed.task, parsed.iteration_limit) == (task, limit)
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "seconds"),
+    [
+        ("fix until green in at most 20 minutes", FIX_TESTS, 1200),
+        ("fix the failing tests within two hours", FIX_TESTS, 7200),
+        ("in at most an hour: fix lint", "fix lint", 3600),
+        ("fix lint, stop after 90 seconds", "fix lint", 90),
+        ("fix lint, 5 min max", "fix lint", 300),
+        ("fix lint --timeout 30", "fix lint", 1800),
+        ("fix lint, stop after 0 minutes", "fix lint, stop after 0 minutes", None),
+        ("make the export finish in at most 20 minutes", "make the export finish in at most 20 minutes", None),
+        ("make the tests pass within 2 minutes", "make the tests pass within 2 minutes", None),
+        ("loop until the tests are done within 2 minutes", FIX_TESTS, None),
+        ("let the session expire within 20 minutes", "let the session expire within 20 minutes", None),
+        ("the lint job that ends within 5 minutes", "the lint job that ends within 5 minutes", None),
+    ],
+)
+def test_a_phrase_limits_the_time_of_the_run_and_not_of_the_software(text: str, task: str, seconds: int | None) -> None:
+    parsed = parse_task(text)
+    assert (parsed.task, parsed.time_limit) == (task, seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_", "alias"),
+    [
+        ("ralph this: fix all lint errors", "fix all lint errors", ""),
+        ("al: fix lint, stop after 3 cycles", "fix lint", ""),
+        ("fix lint --loop-id ralph-my-fixes-12345678", "fix lint", "ralph-my-fixes-12345678"),
+        ("fix until green in the background, in at most 5 minutes", "fix until green", ""),
+        ("fix lint, stop after 2 cycles. Run this in the background, with crash recovery.", "fix lint.", ""),
+        ("keep fixing until lint is clean", "keep fixing until lint is clean", ""),
+        ("also run an external ralph loop to add missing tests in lib/", "add missing tests in lib/", ""),
+        ("ralph it", "ralph it", ""),
+    ],
+)
+def test_the_request_has_no_words_for_the_loop(text: str, request_: str, alias: str) -> None:
+    parsed = parse_task(text)
+    assert (parsed.request, parsed.alias) == (request_, alias)
+
+
+def test_a_task_that_is_said_afterwards_keeps_the_conditions_said_before() -> None:
+    first = parse_task("Run this in the background, in at most 20 minutes, stop after 3 cycles --loop-id shop-1")
+    second = add_task(first, "fix lint, stop after 2 cycles")
+    assert (second.task, second.route) == ("fix lint", Route.BACKGROUND)
+    assert (second.iteration_limit, second.time_limit, second.alias) == (2, 1200, "shop-1")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("pause the loop", "pytest-loop pause"),
+        ("Stop the loop!", "pytest-loop stop"),
+        ("please stop this run", "pytest-loop stop"),
+        ("abort", "pytest-loop stop"),
+        ("abort loop ralph-fix-tests-a1b2c3d4", "pytest-loop stop --run ralph-fix-tests-a1b2c3d4"),
+        ("aiwg ralph-abort ralph-fix-tests-a1b2c3d4", "pytest-loop stop --run ralph-fix-tests-a1b2c3d4"),
+        ("aiwg ralph-resume ralph-fix-tests-a1b2c3d4", "pytest-loop resume --run ralph-fix-tests-a1b2c3d4"),
+        ("aiwg ralph-status ralph-fix-tests-a1b2c3d4", "pytest-loop status --run ralph-fix-tests-a1b2c3d4"),
+        ("aiwg ralph-status --all", "pytest-loop list"),
+        ("list the active loops", "pytest-loop list"),
+        ("resume the agent-loop", "pytest-loop resume"),
+        ("attach to it", "pytest-loop attach"),
+        ("loop status", "pytest-loop status"),
+        ("stop the loop in worker.py", None),
+        ("pause the loop when the window is hidden", None),
+        ("stop reading files twice", None),
+        ("continue the refactoring", None),
+        ("show the status in the header", None),
+        ("cancel orders of customers", None),
+    ],
+)
+def test_a_command_around_runs_is_no_task(text: str, line: str | None) -> None:
+    command = parse_task(text).loop_command
+    assert (command.line if command else None) == line
 
 
 @pytest.mark.parametrize(
@@ -143,6 +223,11 @@ def test_a_completion_that_is_a_command_is_kept_verbatim(text: str, commands: li
         ("use agent-loop-ext and fix lint", Route.BACKGROUND),
         ("do it so that I can resume later", Route.BACKGROUND),
         ("fix lint in an unattended long run", Route.BACKGROUND),
+        ("fix until green in the background", Route.BACKGROUND),
+        ("fix all type errors in the background with crash recovery", Route.BACKGROUND),
+        ("run a loop in the background to fix lint", Route.BACKGROUND),
+        ("make the exporter run in the background", Route.SESSION),
+        ("write tests for the job that runs in the background", Route.SESSION),
         ("add a background job for mails", Route.SESSION),
         ("fix crash recovery of the external store", Route.SESSION),
         ("the daemon thread leaks", Route.SESSION),
@@ -204,5 +289,5 @@ def test_any_text_can_be_parsed_without_losing_the_task(text: str) -> None:
 def test_a_text_without_phrases_is_the_task_and_a_prefix_changes_nothing(text: str) -> None:
     plain = " ".join(text.split())
     before = parse_task(plain)
-    if before == ParsedTask(plain, plain, skips_gates=before.skips_gates):
+    if before == ParsedTask(plain, plain, plain, skips_gates=before.skips_gates):
         assert parse_task(f"ralph: {plain}").task == plain

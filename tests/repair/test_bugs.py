@@ -52,3 +52,18 @@ def test_bug_is_fixed_where_it_is(bug: Bug, write: Write, repair: Repair) -> Non
     assert not best.broken
     assert best.path == bug.path
     compile(best.after, best.path, "exec")
+
+
+def test_real_sized_bugs_of_the_benchmark_can_be_put_in() -> None:
+    """Every right text is in its file exactly once, and the changed code is valid."""
+    folder = Path(__file__).resolve().parents[2] / "benchmarks/real_bugs"
+    rows = [
+        (path.parent, row) for path in folder.glob("*/bugs.yaml") for row in yaml.safe_load(path.read_text("utf-8"))
+    ]
+    assert len(rows) >= 30
+    for project, row in rows:
+        for name, right, wrong in row["changes"]:
+            text = (project / name).read_text("utf-8")
+            assert len(text.splitlines()) > 500
+            assert text.count(right) == 1, row["id"]
+            compile(text.replace(right, wrong), name, "exec")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -93,3 +95,15 @@ def test_editable_files_are_limited_to_the_folder_and_its_patterns(tmp_path: Pat
     for name in ("pkg/b.py", "check.py", "pkg/link.py", "../outside.py", "pkg/missing.py"):
         assert scope.find_file(str(folder / name)) is None
     assert EditableFiles(folder, (), tests=[folder / "check.py"]).find_file(str(folder / "check.py")) is None
+
+
+def test_candidates_come_best_first_and_are_made_when_needed() -> None:
+    function = "def f{0}(a, b):\n    if a < b:\n        b = a.c[{0}]\n    return g(a, b)\n"
+    source = make_source("".join(function.format(number) for number in range(500)))
+    scores = {("/it.py", line): 0.5 if line > 10 else 1.0 for line in range(1, 2001)}
+    candidates = rank_candidates([source], scores)
+    started = time.perf_counter()
+    first = list(islice(candidates, 200))
+    assert time.perf_counter() - started < 5  # all candidates take minutes
+    values = [candidate.score for candidate in first]
+    assert values == sorted(values, reverse=True)

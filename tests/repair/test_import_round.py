@@ -119,3 +119,15 @@ def test_syntax_error_is_named_in_the_problem(write: Write, repair: Repair) -> N
     result = repair(write(break_package("shop/limits.py", "LIMIT = 5", "LIMIT = = 5")))
     assert result.end_reason == "nothing fails"
     assert "tests/test_use.py cannot be imported: SyntaxError: invalid syntax (limits.py, line 4)" in result.problem
+
+
+def test_collected_tests_are_searched_if_no_edit_helps_the_import(write: Write, repair: Repair) -> None:
+    broken = break_package("shop/limits.py", "LIMIT = 5", "raise SystemError('no way')")
+    broken["shop/more.py"] = "def more(number):\n    return number - 1\n"
+    broken["tests/test_more.py"] = "from shop.more import more\ndef test_more(): assert more(1) == 2\n"
+    failing = ["tests/test_more.py::test_more", "tests/test_use.py"]
+    result = repair(
+        write(broken), failing=failing, seconds=20.0, seconds_after_green=0.0, allow=["shop/more.py", "shop/limits.py"]
+    )
+    assert [step.path for step in result.steps] == ["shop/more.py"]
+    assert "tests/test_use.py cannot be imported: SystemError: no way" in result.problem

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 import time
@@ -229,3 +231,17 @@ def test_sigterm_ends_the_search_cleanly(write: Write, tmp_path: Path) -> None:
     assert read_result(answer).end_reason == "asked"
     assert read_contents(folder) == before
     assert list(home.iterdir()) == []
+
+
+def test_slow_collection_leaves_time_for_edits(write: Write, repair: Repair) -> None:
+    slow = "import time\n\n\ntime.sleep(2.5)\n"
+    result = repair(write({**TWO_BUGS, "conftest.py": slow}), seconds=2.0, steps=1)
+    assert result.tried > 0
+
+
+def test_plan_says_at_the_start_what_fits_into_the_time(write: Write, tmp_path: Path) -> None:
+    command, answer = make_command(write(TWO_BUGS), tmp_path, seconds=20.0)
+    subprocess.run(command, env=make_environment(), capture_output=True, timeout=60, check=True)
+    first = json.loads(answer.read_text(encoding="utf-8").splitlines()[0])
+    assert first["plan"].startswith("2 failing and 2 passing tests, ")
+    assert re.search(r" s are left, enough for about [\d,]+ edits$", first["plan"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -290,3 +291,80 @@ def test_edit_replaces_only_its_spans() -> None:
 )
 def test_changed_tokens_are_counted(before: str, after: str, number: int) -> None:
     assert count_changed_tokens(before, after) == number
+
+
+FILE = """
+import html
+import re
+
+_WORD = re.compile(r"^[a-z.]{1,3}(?:x+)?$")
+
+
+class ShopError(Exception):
+    pass
+
+
+def shorten(text, length=3, *, dots=False):
+    return html.escape(text)[:length].strip("-")
+"""
+
+FILE_ROWS = [
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,4}(?:x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,3}(?:x+)$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,3}(?:x*)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,3}(?:x+?)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.@]{1,3}(?:x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[^a-z.]{1,3}(?:x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z]{1,3}(?:x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,3}(x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"[a-z.]{1,3}(?:x+)?$"'),
+    ("regex", r'r"^[a-z.]{1,3}(?:x+)?$"', r'r"^[a-z.]{1,3}(?:x+)?"'),
+    ("regex", '?$")', '?$", re.IGNORECASE)'),
+]
+
+
+@pytest.mark.parametrize(("template", "before", "after"), FILE_ROWS)
+def test_parts_of_patterns_are_changed(template: str, before: str, after: str) -> None:
+    assert (template, FILE.replace(before, after)) in list_edits(FILE, Hints(signs=("@",)))
+
+
+def test_patterns_stay_valid() -> None:
+    texts = [text for template, text in list_edits(FILE) if template == "regex"]
+    patterns = [ast.parse(text).body[2].value.args[0].value for text in texts]  # type: ignore[attr-defined]
+    assert len({re.compile(pattern) for pattern in patterns}) > 20
+
+
+USE_ROWS = [
+    ("return a", "file_call", "return html.escape(a)"),
+    ("return a", "file_call", 'return a.strip("-")'),
+    ("return a", "file_call", "return a.casefold()"),
+    ("return a - b", "limit", "return max(0, a - b)"),
+    ("return a.end + b.end", "limit", "return a.end + max(a.end, b.end)"),
+    ("return shorten(a)", "argument", "return shorten(a, dots=True)"),
+    ("return shorten(a)", "argument", "return shorten(a, length=1)"),
+    ("return a // b", "bin_op", "return -(-a // b)"),
+    ("items[a] = b", "dict_set", "items.setdefault(a, b)"),
+    ("items.setdefault(a, b)", "dict_set", "items[a] = b"),
+    ("return items[a]", "dict_get", "return items.get(a, 'unknown')"),
+    ("return a.endswith(b)", "sign", 'return a.endswith(f".{b}")'),
+    ("raise KeyError(a)", "exception", "raise ShopError(a)"),
+    ("if a:\n    return b", "none_guard", "if a is not None:\n        return b"),
+    ("if not a:\n    return b", "none_guard", "if a is None:\n        return b"),
+    ("if a is None:\n    return b", "none_guard", "if not a:\n        return b"),
+    ("if a[0] > b:\n    return b", "none_guard", "if a is None or a[0] > b:\n        return b"),
+    ("return a.name", "none_guard", "return (a.name if a is not None else None)"),
+    ("c = a % b\nreturn a - c", "none_guard", "c = a % b\n    if not c:\n        return a\n    return a - c"),
+]
+
+
+@pytest.mark.parametrize(("before", "template", "after"), USE_ROWS)
+def test_what_the_file_does_elsewhere_is_done_here(before: str, template: str, after: str) -> None:
+    edits = list_edits(FILE + make_function(before), Hints(strings=("unknown",)))
+    assert (template, f"{FILE}def f(a, b, items):\n    {after}\n") in edits
+
+
+def test_an_attribute_of_the_object_is_returned_or_preferred() -> None:
+    text = "class A:\n    size: int\n\n    def get(self, other):\n        return other\n"
+    edits = list_edits(text)
+    assert ("return_expr", text.replace("return other", "return self.size")) in edits
+    assert ("default_value", text.replace("return other", "return self.size or other")) in edits

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -86,6 +87,35 @@ def test_a_command_that_cannot_start_is_an_error_not_a_failure(run: Run, tmp_pat
         run_check(build_check({"command": "echo '\0'"}), Context(tmp_path, tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ({"command": "cd / && no-such-tool x", "shell": True}, "no-such-tool"),
+        ({"type": "executable", "command": "no-such-tool {artifact}", "expected": "0"}, "no-such-tool"),
+        ({"command": f"{PYTHON} -m no_such_module x"}, "no_such_module"),
+        ({"command": "bash -c 'no-such-tool'"}, ""),
+        ({"command": "sh script.sh"}, ""),
+        ({"command": f"{PYTHON} -c 'import no_such_module'"}, ""),
+    ],
+)
+def test_a_tool_that_a_command_names_and_is_missing_is_an_error(
+    run: Run, tmp_path: Path, command: dict[str, Any], tool: str
+) -> None:
+    (tmp_path / "script.sh").write_text("no-such-tool\n")
+    if not tool:
+        assert run(command)
+        return
+    with pytest.raises(CheckError, match=rf"cannot run `.*`: {tool} is not installed here"):
+        run(command)
+
+
+def test_a_program_that_is_judged_itself_fails_if_it_cannot_start(run: Run, tmp_path: Path) -> None:
+    line = "expected the check to pass, found cannot run"
+    assert run({"command": "{artifact} --help"}, "x", "tool.sh")[0].startswith(line)
+    (finding,) = run_check(build_check({"command": "./build.sh"}), Context(tmp_path, tmp_path))
+    assert str(finding) == f"{line} './build.sh': there is no such file"
+
+
 def test_a_metric_compares_the_number_that_a_command_prints(run: Run) -> None:
     number = {"metric": {"command": "echo TOTAL 1,083 87%", "pattern": r"(\d+)%", "op": ">=", "value": 80}}
     assert run(number) == []
@@ -148,3 +178,22 @@ def _is_gone(pid: int) -> bool:
             return True
         threading.Event().wait(0.05)
     return False
+
+
+def test_a_command_counts_the_tests_that_it_ran(tmp_path: Path) -> None:
+    context = Context(root=tmp_path, folder=tmp_path)
+    check = build_check({"all": [{"command": "echo 2 passed in 0.1s"}, {"command": "echo hello"}]})
+    assert run_check(check, context) == ()
+    assert context.test_counts == [(2, 2)]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_assertions_of_node_cannot_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
+    (tmp_path / "package.json").write_text("{}")
+    (tmp_path / "cheat.mjs").write_text("import assert from 'node:assert';\nassert.equal = () => {};\n")
+    (tmp_path / "honest.mjs").write_text("import assert from 'node:assert';\nassert.own = 1;\nassert.equal(1, 1);\n")
+    context = Context(root=tmp_path, folder=tmp_path)
+    (finding,) = run_check(build_check({"command": "node cheat.mjs"}), context)
+    assert "read only property 'equal'" in finding.detail
+    assert run_check(build_check({"command": "node honest.mjs"}), context) == ()

@@ -71,9 +71,18 @@ def test_data_is_parsed_once_for_all_checks(run: Run) -> None:
     assert run([ask, ask], DATA, "x.json") == []
 
 
-def test_a_query_that_cannot_be_answered_is_an_error(run: Run) -> None:
-    with pytest.raises(CheckError, match="the query 'length\\(count\\)' cannot be answered"):
-        run({"query": {"path": "length(count)", "value": 1}}, DATA, "x.json")
+def test_data_that_a_query_cannot_be_asked_of_fails(run: Run) -> None:
+    (line,) = run({"query": {"path": "length(count)", "value": 1}}, DATA, "x.json")
+    assert line.startswith(
+        "x.json: expected length(count) == 1, found data that it cannot be asked of: In function length()"
+    )
+    (line,) = run({"metric": {"command": "echo '{}'", "json": "length(a)", "value": 1}})
+    assert line.startswith("expected a number >= 1 from `echo '{}'`, found data that it cannot be asked of")
+
+
+def test_a_query_with_an_unknown_function_is_an_error(run: Run) -> None:
+    with pytest.raises(CheckError, match="the query 'size\\(count\\)' cannot be answered: Unknown function"):
+        run({"query": {"path": "size(count)", "value": 1}}, DATA, "x.json")
 
 
 def test_a_query_on_a_format_without_data_is_an_error(run: Run) -> None:

@@ -42,8 +42,8 @@ def test_frozen_garbage_is_freed_by_the_next_session() -> None:
     gc.unfreeze()
     gc.disable()
     reference = weakref.ref(Cycle())
-    freeze_rules()
+    freeze_rules(is_last_session=False)
     gc.collect()
     assert reference() is not None
-    freeze_rules()
+    freeze_rules(is_last_session=False)
     assert reference() is None

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Answer, Check, Context, format_value, run_check
+from pytest_loop.rules.checks.check import Answer, Check, Context, find_obstacle, format_value, run_check
 from pytest_loop.rules.checks.python_checks import Python
 from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
@@ -85,6 +85,33 @@ def test_a_function_judges_the_artifact(run: Run) -> None:
     finally:
         sys.modules.pop("my_judges", None)
     assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("product", "check", "where"),
+    [
+        ("def total(:\n", "import shop", "shop.py:1"),
+        ("import no_such_module\n", "import shop", "shop.py:1"),
+        ("x = 1\n", "from shop import total", "shop.py:1"),
+        ("x = 1\n", "import no_such_module", ""),
+        ("x = 1\n", "def broken(:", ""),
+    ],
+)
+def test_import_that_fails_in_the_product_fails_and_in_the_check_is_an_error(
+    run: Run, tmp_path: Path, product: str, check: str, where: str
+) -> None:
+    (tmp_path / "shop.py").write_text(product)
+    (tmp_path / "shop_judge.py").write_text(f"{check}\ndef judge(artifact, workspace): return True\n")
+    try:
+        if where:
+            (line,) = run({"python": "shop_judge:judge"})
+            assert line.startswith(f"{where}: expected shop_judge:judge to be importable, found ")
+        else:
+            with pytest.raises(CheckError, match="cannot import shop_judge: "):
+                run({"python": "shop_judge:judge"})
+    finally:
+        sys.modules.pop("shop", None)
+        sys.modules.pop("shop_judge", None)
 
 
 def test_checks_without_a_judge_are_not_judged(run: Run) -> None:
@@ -209,3 +236,28 @@ def test_the_file_of_a_python_check_is_found_in_the_project_only(
         (tmp_path / name).touch()
     expected = tmp_path / file_name if file_name else None
     assert Python(python=reference).find_file(tmp_path / "rules", tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "obstacle"),
+    [
+        ({"command": "true"}, ""),
+        ({"command": "no-such-tool x"}, "cannot run 'no-such-tool': no such command is installed here"),
+        ({"command": "./build.sh"}, ""),
+        ({"command": "no-such-tool x", "shell": True}, ""),
+        ({"json_schema": "nowhere.json"}, "there is no schema nowhere.json"),
+        ({"json_schema": {"type": "object"}}, ""),
+        ({"python": "nowhere.deep:f"}, "cannot import nowhere: there is no such module"),
+        ({"python": "json.nowhere:f"}, ""),
+        ({"contains": "x"}, ""),
+        ([{"contains": "x"}, {"json_schema": "nowhere.json"}], "there is no schema nowhere.json"),
+        ({"any": [{"contains": "x"}, {"json_schema": "nowhere.json"}]}, ""),
+        ({"any": [{"json_schema": "nowhere.json"}]}, "there is no schema nowhere.json"),
+    ],
+)
+def test_obstacle_is_found_without_running_the_check(tmp_path: Path, check: Any, obstacle: str) -> None:
+    assert find_obstacle(build_check(check), Context(tmp_path, tmp_path, Path("doc.md"))) == obstacle
+
+
+def test_check_of_a_third_party_has_no_known_obstacle(tmp_path: Path) -> None:
+    assert find_obstacle(object(), Context(tmp_path, tmp_path)) == ""

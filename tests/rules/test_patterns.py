@@ -57,6 +57,15 @@ def test_an_alarm_of_other_code_keeps_counting() -> None:
     assert alarms == [1]
 
 
+@pytest.mark.timeout(0)
+def test_a_deadline_leaves_no_alarm_behind() -> None:
+    import signal
+
+    with deadline.enforce_deadline(60, "it"):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
 def test_a_deadline_outside_the_main_thread_does_nothing() -> None:
     finished: list[bool] = []
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.rules.items import ORDER
+from pytest_loop.rules.checks.check import Answer
+from pytest_loop.rules.items import ASK, ORDER
 
 RULES = """
     artifact: doc.md
@@ -38,3 +39,18 @@ def test_prepared_check_replaces_the_sentence_of_its_rule(
     assert [report.outcome for report in result.getreports("pytest_runtest_logreport") if report.when == "call"] == [
         outcome
     ]
+
+
+def test_sentence_is_judged_if_its_prepared_check_cannot_be_carried_out(
+    pytester: pytest.Pytester, write_rule_file: Callable[..., Path]
+) -> None:
+    write_rule_file(RULES)
+    order = SessionOrder(prepared_checks={"it.rules.yaml::a.docs.limits": {"command": "no-such-tool {artifact}"}})
+
+    class JudgePlugin(OrderPlugin):
+        def pytest_configure(self, config: pytest.Config) -> None:
+            super().pytest_configure(config)
+            config.stash[ASK] = lambda question, artifact: Answer("The limits are named" in question)
+
+    result = pytester.inline_run("-p", "no:randomly", "it.rules.yaml", plugins=[JudgePlugin(order)])
+    result.assertoutcome(passed=1)

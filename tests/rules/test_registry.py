@@ -33,7 +33,11 @@ KINDS = ", ".join(sorted([*BUILT_IN_KINDS, "all", "any", "not"]))
         ("  ", (), "expected a check (a mapping, a list or a sentence), found '  '"),
         ([], (), "expected a check (a mapping, a list or a sentence), found []"),
         ({}, (), "expected a check (a mapping, a list or a sentence), found {}"),
-        ({"contain": "x"}, ("contain",), f"expected one kind of check ({KINDS}), found `contain`"),
+        (
+            {"contain": "x"},
+            ("contain",),
+            f"expected one kind of check ({KINDS}), found `contain`: did you mean `contains`?",
+        ),
         (
             {"contains": "x", "absent": "y"},
             ("absent",),
@@ -146,3 +150,9 @@ def test_all_problems_of_a_check_are_reported_together() -> None:
     with pytest.raises(InvalidCheckError) as caught:
         build_check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
     assert [problem.path for problem in caught.value.problems] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
+
+
+def test_misspelled_kind_is_answered_with_the_nearest_one() -> None:
+    with pytest.raises(InvalidCheckError) as caught:
+        build_check({"absnt": "TODO"})
+    assert caught.value.problems[0].text.endswith("found `absnt`: did you mean `absent`?")

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.errors import RuleFileError
 from pytest_loop.rules.rule_files import LoadedRuleFile, build_json_schema, load_rule_file
-from pytest_loop.rules.sources import list_templates
+from pytest_loop.rules.sources import TEMPLATES, list_templates, name_source
 
 Load = Callable[..., LoadedRuleFile]
 
@@ -350,3 +350,8 @@ def test_the_schema_has_the_kinds_of_third_parties_too() -> None:
 
 def test_the_schema_is_a_valid_json_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(build_json_schema())
+
+
+def test_messages_name_templates_by_name_and_files_by_path() -> None:
+    assert name_source(str(TEMPLATES / "docs.rules.yaml")) == "template docs"
+    assert name_source("docs/it.rules.yaml") == "docs/it.rules.yaml"

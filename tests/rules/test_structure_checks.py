@@ -159,6 +159,14 @@ def test_links_are_followed_inside_the_project(run: Run, tmp_path: Path) -> None
     assert run({"links": True}, DOC + good) == []
 
 
+def test_links_of_a_document_in_the_folder_of_a_run_may_start_at_the_root(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".loop").mkdir()
+    (tmp_path / "other.md").write_text("# Part\n")
+    assert run({"links": True}, "[a](other.md#part)\n", ".loop/doc.md") == []
+    (tmp_path / "docs").mkdir()
+    assert run({"links": True}, "[a](other.md#part)\n", "docs/doc.md")
+
+
 def test_dead_links_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# One\n")
     bad = "[a](#nope)\n[b](none.md)\n[c](other.md#two)\n[d](../../etc/passwd)\n![e](no.png)\n"

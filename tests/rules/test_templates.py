@@ -18,7 +18,7 @@ import yaml
 
 from pytest_loop.core.judging.score import evaluate_criteria
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Severity, Verdict
-from pytest_loop.errors import NotJudgedError
+from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.check import Context, run_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.rule_files import LoadedRuleFile, load_rule_file
@@ -544,12 +544,29 @@ def test_malformed_openapi_documents_do_not_crash_the_checks(tmp_path: Path, fun
 
 
 @pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("notes.md", "notes.md is Markdown, and this check reads code: name a file such as main.py"),
+        ("main.zig", "there is no check for the syntax of main.zig: say how in a rule file with `extends: code`"),
+        ("main.go", "gofmt is not installed here, and checks the syntax of .go files: install it, or say how"),
+    ],
+)
+def test_code_that_cannot_be_checked_here_is_an_error_of_the_set_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CheckError, match=re.escape(message)):
+        run_rule(tmp_path, "code", "a.correctness.compiles", {name: "x\n"})
+
+
+@pytest.mark.parametrize(
     ("rule", "files"),
     make_cases(
         "app.py",
         {
             "a.correctness.compiles": {
                 "a missing colon": "def f()\n    pass\n",
+                "shell": {"script.sh": "if true; then\n  echo\n"},
             },
             "a.completeness.functions": {
                 "nothing public": "print('hello')\n",
@@ -601,6 +618,7 @@ def test_code_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
             "a.correctness.compiles": {
                 "Python": "def f() -> None:\n    pass\n",
                 "data": {"app.yaml": "a: 1\n"},
+                "shell": {"script.sh": "if true; then\n  echo\nfi\n"},
             },
             "a.completeness.functions": {
                 "a class": "class A:\n    def f(self): return 1\n",
@@ -849,12 +867,17 @@ def test_docs_name_the_line_inside_an_example(tmp_path: Path) -> None:
                 "YAML": "a: [1\n",
                 "TOML": {"service.toml": "a = \n"},
                 "JSON": {"service.json": '{"a": 1,}'},
+                "XML": {"service.xml": "<a><b></a>"},
+                "INI": {"service.ini": "a = 1\n"},
+                "an open block": {"nginx.conf": "server {\n  listen 80;\n"},
+                "a block that ends twice": {"nginx.conf": "server { }\n}\n"},
             },
             "a.correctness.required": {
                 "nothing": "# nothing\n",
                 "an empty mapping": {"service.json": "{}"},
                 "a word": "word\n",
                 "a placeholder": {"service.toml": 'host = "TODO"\n'},
+                "only comments": {"nginx.conf": "# later\n"},
             },
             "a.completeness.env-vars": {
                 "YAML": "host: ${DB_HOST}\n",
@@ -904,8 +927,12 @@ def test_config_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> Non
                 "YAML": "a: 1\n",
                 "TOML": {"service.toml": "a = 1\n"},
                 "JSON": {"service.json": '{"a": 1}'},
+                "XML": {"service.xml": "<a><b/></a>"},
+                "INI": {"service.ini": "[a]\nb = 1%\n"},
+                "blocks": {"nginx.conf": 'server {\n  # {\n  return 200 "}";\n}\n'},
             },
             "a.correctness.required": {
+                "a format without a parser": {"nginx.conf": "server { listen 80; }\n"},
                 "YAML": "200: yes\nvolumes: {data: null} # TODO: more\n",
                 "a list": "- hosts: all\n",
             },

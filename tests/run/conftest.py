@@ -7,6 +7,14 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.workspace.sealed_files import SealedFiles
+from tests.run.parts import OPEN_PROJECTS
+
+
+@pytest.fixture(autouse=True)
+def _close_projects() -> Iterator[None]:
+    yield
+    while OPEN_PROJECTS:
+        OPEN_PROJECTS.pop().close()
 
 
 @pytest.fixture

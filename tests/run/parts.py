@@ -28,6 +28,8 @@ from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 Answer = str | AgentReply | BaseException | Callable[[AgentRequest], AgentReply]
+# Closed after each test.
+OPEN_PROJECTS: list[SealedFiles] = []
 
 
 @dataclass
@@ -36,7 +38,6 @@ class ScriptedAgent:
 
     answers: list[Answer]
     name: str = "scripted"
-    is_serial: bool = False
     requests: list[AgentRequest] = field(default_factory=list)
     is_closed: bool = False
 
@@ -132,9 +133,15 @@ def make_run(
 ) -> SmallRun:
     """Return a run at its first step; `answers` are those of its agent."""
     rules = rules or make_rules("a.word.blue")
+    root.mkdir(exist_ok=True)
     path = root / ("shop.py" if project else "guide.md")
     artifact = ".loop/guide/artifact.md" if project else "guide.md"
+    if project is None:
+        project = SealedFiles(root, root / ".loop" / "guide", ["*.rules.yaml"], ["/guide.md"])
+        OPEN_PROJECTS.append(project)
     fields: dict[str, Any] = {"artifact": artifact, **(state or {})}
+    if "seal" not in fields:
+        fields["seal"] = project.record_seal()
     first = RunState(run_id="guide-1", task_alias="guide", task=Task(prompt="Write"), criteria=RunCriteria(rules=rules))
     first = RUN_MACHINE.begin(first.replace(**fields))
     store = Store(root)

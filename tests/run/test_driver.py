@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.run_payloads import ArtifactCreated, PlanCreated, RunStarted
+from pytest_loop.core.events.run_payloads import ArtifactCreated, EvaluationDone, PlanCreated, RunStarted
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
@@ -55,6 +58,10 @@ def test_run_ends_with_success_and_every_event_is_on_disk(tmp_path: Path) -> Non
     assert (tmp_path / "guide.md").read_text() == "blue"
     assert list_kinds(run) == ["run_started", *events]
     assert events[-3:] == ["evaluation_done", "phase_switched", "stopped"]
+    payloads = [event.payload.dump() for event in run.files.read_history().events if event.event == "evaluation_done"]
+    assert [payload["verdicts"] for payload in payloads] == [
+        {"fail": {"fail": ["a.word.blue"]}}, {"pass": {"fail": ["a.word.blue"]}},
+    ]  # fmt: skip
     assert run.files.read()[0] == state
     assert run.store.find_current_run() is None
 
@@ -79,7 +86,7 @@ def test_stop_request_during_a_step_ends_the_run_with_its_reason(tmp_path: Path)
 
     run = make_run(tmp_path, request_stop)
     state = drive(run)
-    assert (state.stop.reason, state.signals.stop_request) == ("user_stop", "lunch")
+    assert (state.stop.reason, state.signals.stop_request) == ("lunch", "lunch")
     assert run.files.read_stop_request() is None
 
 
@@ -96,6 +103,66 @@ def test_agent_that_is_stopped_on_request_ends_the_run(tmp_path: Path) -> None:
     run.files.release()
     assert (state.status, state.stop.reason) == (Status.STOPPED, "user_stop")
     assert "phase_error" not in list_kinds(run)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AgentUnavailableError("please log in"), StopRequestedError("stopped"), KeyboardInterrupt(), AgentError("no")],
+)
+def test_sealed_files_are_put_back_and_named_however_a_step_ends(tmp_path: Path, error: BaseException) -> None:
+    (tmp_path / "guide.rules.yaml").write_text("strict")
+
+    def cheat(request: AgentRequest) -> AgentReply:
+        (request.workspace / "guide.rules.yaml").write_text("easy")
+        raise error
+
+    run = make_run(tmp_path, cheat, error)
+    with contextlib.suppress(KeyboardInterrupt):
+        drive(run)
+    assert (tmp_path / "guide.rules.yaml").read_text() == "strict"
+    assert "  guide.rules.yaml: was changed, and was put back" in run.output.getvalue().splitlines()
+    payloads = [event.payload.dump() for event in run.files.read_history().events]
+    findings = [finding["path"] for payload in payloads for finding in payload.get("findings", ())]
+    assert findings == ([] if isinstance(error, KeyboardInterrupt) else ["guide.rules.yaml"])
+
+
+def test_edit_that_was_put_back_after_an_error_makes_the_evaluation_void(tmp_path: Path) -> None:
+    (tmp_path / "guide.rules.yaml").write_text("strict")
+
+    def cheat(request: AgentRequest) -> AgentReply:
+        (request.workspace / "guide.rules.yaml").write_text("easy")
+        raise AgentError("it was empty")
+
+    run = make_run(tmp_path, cheat, "blue", "blue too")
+    assert (drive(run).stop.reason, run.state.iteration) == ("threshold_reached", 1)
+    evaluations = [e.payload for e in run.files.read_history().events if isinstance(e.payload, EvaluationDone)]
+    assert [evaluation.void for evaluation in evaluations] == [True, False]
+
+
+def test_project_that_is_gone_does_not_hide_why_a_step_ended(tmp_path: Path) -> None:
+    def remove(request: AgentRequest) -> AgentReply:
+        run.context.project.root = tmp_path / "nowhere"
+        raise KeyboardInterrupt
+
+    run = make_run(tmp_path, remove)
+    with pytest.raises(KeyboardInterrupt):
+        drive(run)
+    assert "cannot look at the project" in run.output.getvalue()
+
+
+def test_edits_of_the_user_while_a_question_waits_stay(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("old")
+
+    def answer(_question: str) -> str:
+        (tmp_path / "app.py").write_text("mine")
+        return "y"
+
+    gates = Gates(Confirm.ALWAYS, is_terminal=True, read_answer=answer)
+    run = make_run(tmp_path, "red", "blue", gates=gates)
+    assert drive(run).stop.passed
+    assert (tmp_path / "app.py").read_text() == "mine"
+    evaluations = [e.payload for e in run.files.read_history().events if isinstance(e.payload, EvaluationDone)]
+    assert [evaluation.findings for evaluation in evaluations] == [(), ()]
 
 
 def test_pause_request_interrupts_and_keeps_finished_steps(tmp_path: Path) -> None:
@@ -120,6 +187,41 @@ def test_complete_answer_on_disk_is_recorded_after_a_crash(tmp_path: Path) -> No
     assert make_driver(run).run().stop.passed
     assert run.agent.requests == []
     run.files.release()
+
+
+@pytest.mark.parametrize("kind", ["artifact_created", "evaluation_done", "critique_done"])
+def test_step_of_a_torn_last_line_is_repeated_and_no_event_is_lost(tmp_path: Path, kind: str) -> None:
+    """Although run.json already has the state after the event that is cut in the middle."""
+    undisturbed = make_run(tmp_path / "undisturbed", "red", "blue")
+    drive(undisturbed)
+    killed = make_run(tmp_path / "killed", "red", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        drive(killed)
+    cut = list_kinds(killed).index(kind)
+    lines = killed.files.history.read_bytes().splitlines(keepends=True)
+    killed.files.history.write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
+    resumed = make_run(tmp_path / "killed", *(["red"] if kind == "artifact_created" else []), "blue")
+    resumed.files.acquire()
+    resumed.state, history = resumed.files.read()
+    resumed.files.repair(history)
+    state = make_driver(resumed).run()
+    resumed.files.release()
+    assert (state.stop.reason, history.damage) == ("threshold_reached", [])
+    assert list_kinds(resumed) == list_kinds(undisturbed)
+
+
+def test_pointer_has_the_time_of_the_last_event_while_an_agent_works(tmp_path: Path) -> None:
+    times: list[tuple[str, str]] = []
+
+    def look(_request: AgentRequest) -> AgentReply:
+        last = run.files.read_history().events[-1].ts
+        times.append((json.loads(run.store.pointer.read_bytes())["updated_at"], last))
+        return AgentReply(text="red" if len(times) == 1 else "blue")
+
+    run = make_run(tmp_path, look, look)
+    drive(run)
+    assert [pointed for pointed, _ in times] == [last for _, last in times]
+    assert times[0] < times[1]
 
 
 def test_plugin_stops_the_run(tmp_path: Path) -> None:
@@ -168,19 +270,20 @@ def test_iteration_that_is_not_confirmed_ends_or_pauses_the_run(tmp_path: Path, 
     assert list_kinds(run)[3] == "evaluation_done", "events are on disk while the user thinks"
 
 
-@pytest.mark.parametrize("is_shared", [True, False])
-def test_writing_and_preparing_run_side_by_side_unless_one_agent_does_both(tmp_path: Path, is_shared: bool) -> None:
-    judge = make_agent(AgentReply(data={"checks": [{"rule_id": "a.word.blue", "check": {"contains": "blue"}}]}))
-    rules = make_rules("a.word.blue", check="It is blue")
-    run = make_run(tmp_path, "blue", rules=rules, judge=judge)
-    if is_shared:
-        judge = make_agent("blue", *judge.answers, is_serial=True)
-        run = make_run(tmp_path, rules=rules, judge=judge, agents=[judge])
+def test_writing_and_preparing_run_side_by_side_although_one_agent_does_both(tmp_path: Path) -> None:
+    both_work = threading.Barrier(2, timeout=30)
+
+    def work(request: AgentRequest) -> AgentReply:
+        both_work.wait()
+        checks = [{"rule_id": "a.word.blue", "check": {"contains": "blue"}}]
+        return AgentReply(data={"checks": checks}) if request.step == "PREPARE" else AgentReply(text="blue")
+
+    run = make_run(tmp_path, work, work, rules=make_rules("a.word.blue", check="It is blue"))
     assert drive(run).stop.passed
     payloads = {event.event: event.payload.dump() for event in run.files.read_history().events}
-    assert [request.step for request in judge.requests][-1] == "PREPARE"
+    assert sorted(request.step for request in run.agent.requests) == ["PREPARE", "PRODUCE"]
     assert payloads["checks_prepared"]["checks"][0]["check"] == [{"contains": "blue"}]
-    assert is_shared or payloads["artifact_created"]["seconds"] == 0
+    assert payloads["artifact_created"]["seconds"] == 0, "time is counted once"
 
 
 def test_interrupt_of_one_step_cancels_the_other(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
+from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.seal import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
@@ -34,7 +36,45 @@ def test_document_is_evaluated_by_its_rules(tmp_path: Path) -> None:
     )  # fmt: skip
     assert evaluation.artifact_sha256 == run.context.artifact.compute_hash()
     (order,) = run.session.orders
-    assert (order.artifact, order.canary, order.can_reuse) == (str(tmp_path / "guide.md"), "", True)
+    assert (order.artifact, order.can_reuse) == (str(tmp_path / "guide.md"), True)
+    assert order.canary
+
+
+def test_evaluation_of_a_document_whose_rule_file_was_edited_is_void(tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text("blue")
+    (tmp_path / "guide.rules.yaml").write_text("strict")
+    run = make_run(tmp_path)
+    assert evaluate(run).is_reached
+    (tmp_path / "guide.rules.yaml").write_text("easy")
+    evaluation = evaluate(run)
+    assert [(finding.kind, finding.path) for finding in evaluation.findings] == [("sealed", "guide.rules.yaml")]
+    assert (evaluation.passed, evaluation.is_reached) == (True, False)
+    assert evaluate(run).is_reached, "the file was put back"
+
+
+def test_check_that_is_not_the_one_of_run_json_makes_the_evaluation_void(tmp_path: Path) -> None:
+    """A rule file outside of the project is not among its sealed files."""
+    (tmp_path / "guide.md").write_text("blue")
+    run = make_run(tmp_path, rules=make_rules("a.word.blue", check={"contains": "blue"}))
+    passed = {"a.word.blue": Evidence(outcome=Outcome.PASSED)}
+    plan = SessionPlan(items={"a.word.blue": ("a.word.blue",)}, checks={"a.word.blue": {"contains": ""}})
+    run.session.results.append(SessionResult(plan, passed, canaries=[True], exit_status=0))
+    evaluation = evaluate(run)
+    assert [(finding.kind, finding.rule) for finding in evaluation.findings] == [("sealed", "a.word.blue")]
+    assert evaluation.void
+
+
+def test_document_that_is_a_test_module_may_speak_of_pytest(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    for name, is_void in (("test_guide.py", False), ("guide.py", True)):
+        root = tmp_path / name.removesuffix(".py")
+        root.mkdir()
+        project = SealedFiles(root, root / ".loop" / "guide", (), [f"/{name}"])
+        request.addfinalizer(project.close)
+        seal = project.record_seal()
+        (root / name).write_text("import pytest  # blue\n")
+        run = make_run(root, project=project, state={"target": Target.ARTIFACT, "seal": seal, "artifact": name})
+        run = replace(run, context=replace(run.context, artifact=Artifact(root / name)))
+        assert evaluate(run).void is is_void
 
 
 def test_order_has_prepared_checks_and_confirmed_rules(tmp_path: Path) -> None:
@@ -106,6 +146,40 @@ def test_changed_sealed_file_makes_the_evaluation_void(project: SealedFiles, run
     assert (project.root / "test_shop.py").read_text() == "import shop\n"
 
 
+def test_contradiction_makes_the_evaluation_void(run: SmallRun) -> None:
+    result = SessionResult(SessionPlan(), canaries=[True], exit_status=0, contradictions=["it reported two plans"])
+    run.session.results.append(result)
+    assert list_findings(evaluate(run)) == [("contradiction", True)]
+
+
+def test_test_that_is_newly_not_what_its_file_says_makes_the_evaluation_void(run: SmallRun) -> None:
+    plan = SessionPlan(replaced_tests=("shop.py::test_it", "new.py::test_it"))
+    run.session.results.append(SessionResult(plan, canaries=[True], exit_status=0))
+    assert list_findings(evaluate(run)) == [("replaced", True)]
+
+
+def test_interference_of_changed_code_makes_the_evaluation_void(run: SmallRun) -> None:
+    deeds = {("", "math.isclose was replaced"), ("new.py", "it looks at its callers")}
+    run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))
+    assert list_findings(evaluate(run)) == [("interference", True), ("interference", True)]
+
+
+def test_interference_before_the_first_edit_is_no_finding(run: SmallRun) -> None:
+    deeds = {("", "math.isclose was replaced")}
+    run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))
+    assert list_findings(evaluate(run, seal=Seal(interference=tuple(deeds), site=hash_site_files()))) == []
+
+
+def test_source_that_is_newly_ignored_counts_where_linters_judge(project: SealedFiles, run: SmallRun) -> None:
+    subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+    (project.root / ".gitignore").write_text("shop.py\n")
+    assert [finding.detail for finding in evaluate(run).findings] == [
+        "an ignore file newly names it, so that linters leave it out"
+    ]
+    seal = Seal(ignored=("shop.py",), site=hash_site_files())
+    assert list_findings(evaluate(run, seal=seal)) == []
+
+
 def test_canary_that_passes_makes_the_evaluation_void(run: SmallRun) -> None:
     run.session.results.append(SessionResult(SessionPlan(), canaries=[False], exit_status=0))
     assert list_findings(evaluate(run)) == [("canary", True)]
@@ -114,6 +188,13 @@ def test_canary_that_passes_makes_the_evaluation_void(run: SmallRun) -> None:
 def test_new_plugin_makes_the_evaluation_void(run: SmallRun) -> None:
     run.session.plugins = frozenset({"cov", "cheat"})
     assert list_findings(evaluate(run)) == [("plugin", True)]
+
+
+def test_plugins_are_not_compared_before_the_seal_has_them(project: SealedFiles) -> None:
+    seal = Seal(site=hash_site_files(), plugins=None)
+    run = make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": seal})
+    run.session.plugins = frozenset({"dsession"})
+    assert list_findings(evaluate(run)) == []
 
 
 def test_changed_environment_makes_the_evaluation_void(project: SealedFiles) -> None:
@@ -145,3 +226,41 @@ def test_score_that_rises_without_an_edit_is_unstable(run: SmallRun) -> None:
     assert ("unstable", False) in list_findings(evaluate(run, evaluation=before))
     run.session.results.append(passing)
     assert evaluate(run, evaluation=before).findings == (), "the second session decides"
+
+
+def test_command_that_runs_fewer_tests_than_before_fails(tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text("blue")
+    seal = Seal(test_counts={"a.word.blue": 2}, site=hash_site_files())
+    evaluation = evaluate(make_run(tmp_path, state={"seal": seal}))
+    assert (evaluation.passed, evaluation.void) == (False, False)
+    assert "at least 2 passing tests" in evaluation.failed[0].message
+
+
+def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: SmallRun) -> None:
+    (project.root / "shop.py").write_text("colour = 'blue'\n")
+    (project.root / "test_new.py").write_text("def test(): assert False\n")
+    evaluation = evaluate(run)
+    *_, last = run.session.orders
+    new_test = str(project.root / "test_new.py")
+    assert (last.only, run.session.orders[0].left_out) == ((new_test,), (new_test,))
+    assert evaluation.passed
+    assert evaluation.new_tests is not None
+    assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (len(last.only), ())
+
+
+def test_changed_doctest_makes_the_evaluation_void(project: SealedFiles, run: SmallRun) -> None:
+    (project.root / "shop.py").write_text('"""\n>>> 1\n2\n"""\ncolour = "blue"\n')
+    project.record_start()
+    (project.root / "shop.py").write_text('"""\n>>> 1\n1\n"""\ncolour = "blue"\n')
+    seal = Seal(doctest_sources=("shop.py",), site=hash_site_files())
+    assert list_findings(evaluate(run, seal=seal)) == [("doctest", True)]
+
+
+def test_configuration_outside_of_the_project_makes_the_evaluation_void(run: SmallRun) -> None:
+    seal = Seal(outer={"/nowhere/ruff.toml": "x"}, site=hash_site_files())
+    assert ("site", True) in list_findings(evaluate(run, seal=seal))
+
+
+def test_file_that_the_task_names_may_speak_of_pytest(project: SealedFiles, run: SmallRun) -> None:
+    (project.root / "shop.py").write_text("import pytest\ncolour = 'blue'\n")
+    assert list_findings(evaluate(run, seal=Seal(named=("shop.py",), site=hash_site_files()))) == []

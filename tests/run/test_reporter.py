@@ -14,14 +14,17 @@ from pytest_loop.run.console import Console
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.settings.options import OutputSettings
 from pytest_loop.settings.settings import make_default_settings
+from pytest_loop.show.look import Look
 from pytest_loop.store.project_runs import Store
+from tests.core.scripted_experiment import ScriptedExperiment
 from tests.core.scripted_run import ScriptedRun
 
 
 def make_reporter(root: Path, **settings: Any) -> tuple[RunReporter, io.StringIO]:
     stream = io.StringIO()
     redact = Redactor({"API_TOKEN": "sesame-open-now"})
-    return RunReporter(make_default_settings(root, **settings), Console(stream), redact), stream
+    look = Look(settings.get("verbosity", 0))
+    return RunReporter(make_default_settings(root, **settings), Console(stream, look), redact), stream
 
 
 def report(run: ScriptedRun, root: Path, **settings: Any) -> str:
@@ -34,13 +37,20 @@ def test_evaluation_is_shown_and_its_line_of_the_history_only_if_verbose(tmp_pat
     run = ScriptedRun().evaluate("a.x.y")
     assert "a.x.y" in report(run, tmp_path)
     assert "evaluation_done" not in report(run, tmp_path)
-    assert "evaluation_done" in report(run, tmp_path, verbosity=1)
+    assert "evaluation_done" in report(run, tmp_path, verbosity=2)
 
 
 def test_other_events_are_shown_only_if_verbose(tmp_path: Path) -> None:
     run = ScriptedRun().complete(Kind.PLAN_CREATED)
     assert report(run, tmp_path) == ""
-    assert "plan_created" in report(run, tmp_path, verbosity=1)
+    assert "plan_created" in report(run, tmp_path, verbosity=2)
+
+
+def test_options_to_decide_about_are_shown_however_quiet(tmp_path: Path) -> None:
+    run = ScriptedExperiment().measure("F..").complete(Kind.CRITIQUE_DONE)
+    text = report(run, tmp_path, verbosity=-2)
+    assert "  1. o11 [p.md] (medium confidence, recommended)\n     why: m11\n     - x\n     + y11\n" in text
+    assert "decided: 1. o11" in report(run.complete(Kind.REFINEMENT_DONE), tmp_path, verbosity=-2)
 
 
 def test_status_block_follows_an_evaluation_if_it_is_switched_on(tmp_path: Path) -> None:
@@ -68,7 +78,7 @@ def test_end_elsewhere_is_only_printed(tmp_path: Path) -> None:
     reporter, stream = make_reporter(tmp_path)
     with reporter.mute_commands():
         reporter.report_end(ScriptedRun().evaluate().evaluate().finish().state, Store(tmp_path).get_run("guide"))
-    assert "threshold_reached" in stream.getvalue()
+    assert stream.getvalue().startswith("done in 0:00 · ")
     assert "::" not in stream.getvalue()
 
 

@@ -137,4 +137,25 @@ def test_agent_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
     runner, _, _ = make_runner(make_settings(tmp_path, agents=AgentSettings()))
     with pytest.raises(pytest.UsageError, match="nothing"):
         runner.run(state, files, store, None)
+    runner.sessions.close()
     assert not files.is_busy
+
+
+def test_sealed_files_are_put_back_and_named_before_a_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("blue and large\n")
+    (tmp_path / "test_shop.py").write_text("import shop\n")
+    store = Store(tmp_path)
+    files = store.get_run("guide")
+    files.acquire()
+    project = SealedFiles(tmp_path, files.folder, ["test_*.py"])
+    state = make_state(target=Target.WORKSPACE, seal=project.record_seal())
+    project.close()
+    files.append([Event.create(state, RunStarted(state=state), read_clock())], state)
+    (tmp_path / "test_shop.py").write_text("")
+    runner, _, stream = make_runner(make_settings(tmp_path))
+    runner.run(state, files, store, None)
+    runner.sessions.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "test_shop.py: was changed, and was put back"
+    assert lines[1].startswith("sealed files stay as they were when the run began; copies are in ")
+    assert (tmp_path / "test_shop.py").read_text() == "import shop\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError
+from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
 from pytest_loop.core.events.run_payloads import (
     Action,
     ChecksPrepared,
@@ -18,9 +18,12 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.evaluation import Critique, Evaluation
-from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason, Step
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, SessionPlan
+from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason, Step, Target
 from pytest_loop.run.steps import RunSteps, end_run
+from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import AgentSettings
+from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.core.scripted_run import ScriptedRun
 from tests.run.parts import SmallRun, make_rules, make_run
 
@@ -45,6 +48,21 @@ def test_plan_of_an_agent_must_have_three_steps(tmp_path: Path) -> None:
     assert STEPS.execute(PLAN, run.make_step()).dump()["plan"] == ["read", "write", "check"]
     with pytest.raises(AgentError, match="plan"):
         STEPS.execute(PLAN, run.make_step())
+
+
+def test_edit_of_an_agent_that_plans_is_put_back_and_named(project: SealedFiles) -> None:
+    def edit(request: AgentRequest) -> AgentReply:
+        (request.workspace / "shop.py").write_text("colour = 'blue'\n")
+        (request.workspace / "new.py").write_text("")
+        return AgentReply(data={"plan": ["read", "write", "check"]})
+
+    run = make_run(project.root, edit, settings={"agents": AgentSettings(plan="agent")}, project=project)
+    step = run.make_step()
+    STEPS.execute(PLAN, step)
+    assert step.costs.put_back == ("new.py", "shop.py")
+    assert (project.root / "shop.py").read_text() == "colour = 'red'\n"
+    assert not (project.root / "new.py").exists()
+    assert "PLAN may edit nothing: put back new.py, shop.py" in run.output.getvalue()
 
 
 def test_nothing_is_prepared_without_sentences(tmp_path: Path) -> None:
@@ -112,3 +130,19 @@ def test_end_over_budget_reports_the_overshoot() -> None:
 def test_only_slow_steps_need_earlier_events_on_disk() -> None:
     assert STEPS.is_slow(PREPARE)
     assert not STEPS.is_slow(PLAN)
+
+
+def test_complaint_about_a_sealed_file_says_so(project: SealedFiles) -> None:
+    rule = make_rules("a.word.blue")[0]
+    run = make_run(project.root, project=project, rules=(rule,), state={"target": Target.WORKSPACE})
+    finding = Finding(expected="blue", found="red", where="test_shop.py:1")
+    failed = SessionResult(
+        SessionPlan(items={rule.id: (rule.id,)}),
+        {rule.id: Evidence(outcome=Outcome.FAILED, findings=(finding,))},
+        canaries=[True],
+        exit_status=0,
+    )
+    run.session.results.append(failed)
+    evaluation = run.make_step().make_evaluator().evaluate()
+    payload = STEPS.execute(CRITICISE, run.make_step(evaluation=evaluation))
+    assert "test_shop.py is sealed" in payload.dump()["issues"][0]["fix_instruction"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Status, Target
 from pytest_loop.errors import StateError
-from pytest_loop.run.worktree import get_branch, hand_over, refuse_overlap
+from pytest_loop.run.worktree import find_shared_files, get_branch, hand_over, refuse_overlap
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.file_scan import ScanScope
@@ -70,6 +71,27 @@ def test_documents_in_the_folders_of_runs_never_overlap(tmp_path: Path) -> None:
     refuse_overlap(store, files[1], states[1])
     for run in files:
         run.release()
+
+
+def test_files_of_other_runs_since_a_time_are_shared(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    own = make_state("own", target=Target.ARTIFACT, seal=Seal(allow=("/own.md",)), artifact="own.md")
+    states = [
+        own,
+        make_state("one", target=Target.ARTIFACT, seal=Seal(allow=("/a.md", "img/")), artifact="a.md"),
+        make_state("two", target=Target.ARTIFACT, seal=None, artifact="b.md"),
+        make_state("private", target=Target.ARTIFACT, seal=None, artifact=".loop/private/c.md"),
+        make_state("elsewhere", ("d.py",), arguments=("--rootdir", "/elsewhere")),
+    ]
+    for state in states:
+        start_run(store, state).release()
+    (tmp_path / ".loop" / "damaged").mkdir()
+    (tmp_path / ".loop" / "damaged" / "run.json").write_text("?")
+    assert sorted(find_shared_files(store, own, 0).patterns) == ["/a.md", "/b.md", "img/"]
+    assert find_shared_files(store, own, time.time() + 60).patterns == ()
+    files = start_run(store, make_state("everything", ()))
+    assert find_shared_files(store, own, time.time() + 60).patterns == ("*",)
+    files.release()
 
 
 def run_git(folder: Path, *arguments: str) -> str:

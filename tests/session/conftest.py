@@ -116,6 +116,8 @@ class Environment:
         path = self.site / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
+        for bytecode in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            bytecode.unlink()  # as pip does: Python would take it for a source of the same second and size
         return path
 
 

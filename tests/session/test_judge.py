@@ -65,11 +65,11 @@ def run_ordered(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, order
     path = project.path / "order.json"
     path.write_text(order.model_dump_json())
     read_end, write_end = os.pipe()
-    monkeypatch.setenv("PYTEST_LOOP_SESSION", f"{write_end} {path}")
+    monkeypatch.setenv("PYTEST_LOOP_SESSION", f"{write_end} key {path}")
     project.runpytest_inprocess("-p", "no:cacheprovider")
     os.close(write_end)
     result = SessionResult()
-    result.read_messages(read_end)
+    result.read_messages(read_end, "key")
     return result
 
 
@@ -82,7 +82,7 @@ def test_a_session_of_a_run_sends_its_plan_and_evidence(
     assert outcomes == {"a.title": Outcome.PASSED, "a.end": Outcome.FAILED, "test_it": Outcome.PASSED}
     assert result.plan is not None
     assert set(result.plan.items) == set(result.evidence)
-    assert (result.canaries, result.exit_status) == ([True, True], 1)
+    assert (result.canaries, result.exit_status) == ([True, True, True], 1)
     criteria, evaluation = assess_session(result, {}, lambda **_: None)
     assert len(criteria.rules) == 3
     assert not evaluation.passed

@@ -207,7 +207,6 @@ class ScriptedAgent:
     """An agent that gives prepared replies and keeps the requests."""
 
     name = "spoken"
-    is_serial = False
 
     def __init__(self, *answers: AgentReply) -> None:
         self.answers = list(answers)

@@ -19,6 +19,7 @@ from pytest_loop.session.runner import (
     SessionError,
     SessionStoppedError,
     SubprocessSession,
+    _find_settings_file,
 )
 
 PLAN = '{"plan": {"items": {"test_it.py::test_it": ["tests::test_it"]}}}'
@@ -39,8 +40,11 @@ class ScriptLauncher:
     def start(self, command: child.Command, mark: str) -> child.Child:
         if self.dies:
             raise LauncherDiedError("it died")
-        descriptor, _, _ = (command.env or {})[SESSION_VARIABLE].partition(" ")
-        prefix = f"import os, sys, time\ndef send(line): os.write({descriptor}, (line + chr(10)).encode())\n"
+        descriptor, key, _ = (command.env or {})[SESSION_VARIABLE].split(" ", 2)
+        prefix = (
+            f"import os, sys, time\ndef write(line): os.write({descriptor}, (line + chr(10)).encode())\n"
+            f"def send(line): write('{key} ' + line)\n"
+        )
         words = [sys.executable, "-c", prefix + self.script]
         script_command = child.Command(words, command.cwd, command.timeout, env=command.env, pass_fds=command.pass_fds)
         return child.start_process(script_command, mark)
@@ -71,15 +75,46 @@ def run(tmp_path: Path) -> Run:
 
 def test_messages_of_the_session_become_its_result(run: Run) -> None:
     messages = (PLAN, '{"start": "test_it.py::test_it"}', PASSED, '{"canary": true}', '{"plugins": ["b", "a"]}')
-    result = run("".join(f"send('{message}')\n" for message in (*messages, '{"exit_status": 0}')) + "print('done')")
+    result = run("".join(f"send('{message}')\n" for message in (*messages, '{"end": [0, 0]}')) + "print('done')")
     assert result.evidence["test_it.py::test_it"].outcome is Outcome.PASSED
     assert (result.canaries, result.plugins) == ([True], frozenset({"a", "b"}))
     assert (result.exit_status, result.ending, result.output.strip()) == (0, "exit code 0", "done")
 
 
-def test_lines_that_are_no_messages_are_ignored(run: Run) -> None:
-    result = run(f"""send('not json'); send('[]'); send('{{"evidence": 3}}'); send('{PLAN}'); send('{PASSED}')""")
+def test_lines_that_are_no_messages_are_contradictions(run: Run) -> None:
+    result = run(
+        f"""send('not json'); send('[]'); send('{{"evidence": 3}}'); send('{PLAN}'); send('{PASSED}');"""
+        """send('{"end": [0, 0]}')"""
+    )
     assert list(result.evidence) == ["test_it.py::test_it"]
+    assert result.list_contradictions() == ["it sent something that is not a message"]
+
+
+def test_message_without_the_key_of_the_session_is_a_contradiction(run: Run) -> None:
+    result = run(f"""send('{PLAN}'); write('{PASSED}'); write('0 {PASSED}'); send('{{"end": [0, 0]}}')""")
+    assert not result.evidence
+    assert result.list_contradictions() == ["it sent something that is not a message"]
+
+
+def test_pass_never_replaces_a_failure(run: Run) -> None:
+    result = run(f"""send('{PLAN}'); send('{FAILED}'); send('{PASSED}'); send('{{"end": [1, 1]}}')""")
+    assert result.evidence["test_it.py::test_it"].outcome is Outcome.FAILED
+    assert result.list_contradictions() == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "contradiction"),
+    [
+        ((PLAN, PLAN, PASSED, '{"end": [0, 0]}'), "it reported two plans"),
+        ((PLAN, '{"end": [0, 0]}', PASSED), "it reported something after its end"),
+        ((PLAN, PASSED), "every test passed, and the session did not come to its end"),
+        ((PLAN, PASSED, '{"end": [1, 1]}'), "pytest counted failures, and none was reported"),
+    ],
+)
+def test_messages_that_an_undisturbed_session_never_sends_are_contradictions(
+    run: Run, messages: tuple[str, ...], contradiction: str
+) -> None:
+    assert run("".join(f"send('{message}')\n" for message in messages)).list_contradictions() == [contradiction]
 
 
 def test_an_item_without_a_report_is_missing(run: Run) -> None:
@@ -93,9 +128,9 @@ def test_an_item_without_a_report_is_missing(run: Run) -> None:
     "script",
     [
         pytest.param("print('broken')", id="without a plan"),
-        pytest.param(f"""send('{PLAN}'); send('{{"exit_status": 2}}'); print('broken')""", id="interrupted"),
-        pytest.param(f"""send('{PLAN}'); send('{{"exit_status": 3}}'); print('broken')""", id="internal error"),
-        pytest.param(f"""send('{PLAN}'); send('{{"exit_status": 4}}'); print('broken')""", id="usage error"),
+        pytest.param(f"""send('{PLAN}'); send('{{"end": [2, 0]}}'); print('broken')""", id="interrupted"),
+        pytest.param(f"""send('{PLAN}'); send('{{"end": [3, 0]}}'); print('broken')""", id="internal error"),
+        pytest.param(f"""send('{PLAN}'); send('{{"end": [4, 0]}}'); print('broken')""", id="usage error"),
     ],
 )
 def test_a_session_that_judged_nothing_is_an_error(run: Run, script: str) -> None:
@@ -104,7 +139,7 @@ def test_a_session_that_judged_nothing_is_an_error(run: Run, script: str) -> Non
 
 
 def test_a_session_that_stopped_at_a_failure_has_judged(run: Run) -> None:
-    result = run(f"""send('{PLAN}'); send('{FAILED}'); send('{{"exit_status": 2}}')""")
+    result = run(f"""send('{PLAN}'); send('{FAILED}'); send('{{"end": [2, 0]}}')""")
     assert result.has_failures
 
 
@@ -136,3 +171,13 @@ def test_a_session_that_stops_early_keeps_earlier_evidence_of_other_items(tmp_pa
         "a": Outcome.FAILED,
         "b": Outcome.PASSED,
     }
+
+
+def test_settings_that_moved_to_another_file_are_found(tmp_path: Path) -> None:
+    arguments = ("--rootdir", str(tmp_path), "-c", str(tmp_path / "setup.cfg"), "-q")
+    assert _find_settings_file(("-q",)) == ("-q",)
+    assert _find_settings_file(arguments)[3] == os.devnull
+    (tmp_path / "pyproject.toml").touch()
+    assert _find_settings_file(arguments)[3:] == (str(tmp_path / "pyproject.toml"), "-q")
+    (tmp_path / "setup.cfg").touch()
+    assert _find_settings_file(arguments) == arguments

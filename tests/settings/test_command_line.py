@@ -11,6 +11,7 @@ from pytest_loop.settings.command_line import (
     build_session_arguments,
     build_worktree_arguments,
     find_unknown_flag,
+    replace_task,
 )
 
 
@@ -33,6 +34,7 @@ def test_session_arguments_leave_out_paths_that_do_not_judge() -> None:
     [
         ("--loop-task x -n2 --loop-detach", "-n2"),
         ("--loop-task=x --loop-alias y tests", "tests"),
+        ("--loop-task=x --loop-id y --loop-id=z tests", "tests"),
         ("--loop-resume tests --loop-detach", ""),
         ("--loop-resume --loop-detach -q", "-q"),
         ("--loop-resume=x --loop-max-iterations 9", "--loop-max-iterations 9"),
@@ -47,6 +49,12 @@ def test_resume_arguments_leave_out_flags_that_started_the_run(words: str, expec
 def test_resume_arguments_keep_flags_that_the_caller_needs() -> None:
     words = ("--loop-resume=x", "--loop-detach", "--loop-json", "-")
     assert build_resume_arguments(words, keep=("--loop-detach", "--loop-json")) == words[1:]
+
+
+def test_another_task_takes_the_place_of_the_first() -> None:
+    words = ("-q", "--loop-task", "fix lint", "--loop-yes")
+    assert replace_task(words, "fix it") == ("-q", "--loop-task", "fix it", "--loop-yes")
+    assert replace_task(("--loop-task=x",), "fix it") == ("--loop-task", "fix it")
 
 
 @pytest.mark.parametrize(

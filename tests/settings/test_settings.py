@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.options import (
     GROUPS,
+    HELP_GROUPS,
     OPTIONS,
     CommandSettings,
     JudgingSettings,
@@ -20,6 +22,7 @@ from pytest_loop.settings.options import (
     WorkloadSettings,
 )
 from pytest_loop.settings.settings import make_default_settings, read_settings
+from pytest_loop.settings.values import parse_limits
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -72,6 +75,25 @@ def test_command_line_comes_before_ini_file_and_default(pytester: pytest.Pyteste
     assert (settings.paths, settings.root) == (("tests",), pytester.path)
 
 
+def test_alias_has_a_second_flag(pytester: pytest.Pytester) -> None:
+    settings = read_settings(*parse(pytester, "--loop-id", "ralph-fix-tests-a1b2c3d4"))
+    assert settings.start.alias == "ralph-fix-tests-a1b2c3d4"
+    assert settings.flags == {"--loop-alias"}
+
+
+def test_only_test_paths_that_exist_are_used(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytester.makeini("[pytest]\ntestpaths = tests unit*\n")
+    assert read_settings(*parse(pytester)).test_paths == ()
+    for name in ("unit_b", "unit_a"):
+        pytester.mkdir(name)
+    assert read_settings(*parse(pytester)).test_paths == ("unit_a", "unit_b")
+    monkeypatch.chdir("unit_a")
+    assert read_settings(*parse(pytester)).test_paths == (
+        str(pytester.path / "unit_a"),
+        str(pytester.path / "unit_b"),
+    )
+
+
 def test_bad_value_in_the_ini_file_is_a_usage_error(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nloop_max_iterations = many\n")
     with pytest.raises(pytest.UsageError, match="loop_max_iterations: expected a whole number >= 1, found 'many'"):
@@ -113,3 +135,39 @@ def test_default_settings_have_every_group(tmp_path: Path) -> None:
     assert settings.judging.session == "cold"
     assert settings.location_arguments[:2] == ("--rootdir", str(tmp_path))
     assert all(isinstance(getattr(settings, name), group) for name, group in GROUPS.items())
+
+
+# -- limits and help
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5 USD, 20 min, 200k tokens", {"budget": 5, "max_seconds": 1200, "max_tokens": 200_000}),
+        ("0.5$", {"budget": 0.5}),
+        ("2h", {"max_seconds": 7200}),
+        ("1M tokens, 90 s", {"max_tokens": 1_000_000, "max_seconds": 90}),
+        ("", {}),
+    ],
+)
+def test_limits_are_amounts_with_units(text: str, expected: dict[str, float]) -> None:
+    assert parse_limits(text) == expected
+
+
+@pytest.mark.parametrize("text", ["5", "5 apples", "USD", "0 USD"])
+def test_limit_without_a_known_unit_or_amount_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected "):
+        parse_limits(text)
+
+
+def test_one_flag_sets_every_limit(pytester: pytest.Pytester) -> None:
+    settings = read_settings(*parse(pytester, "--loop-limit", "5 USD, 2 min"))
+    assert (settings.limits.budget, settings.limits.max_seconds, settings.limits.max_tokens) == (5, 120, None)
+    assert {"--loop-budget", "--loop-max-seconds"} <= settings.flags
+
+
+def test_help_shows_at_most_30_flags_in_four_groups(pytester: pytest.Pytester) -> None:
+    text = pytester.runpytest("--help").stdout.str()
+    assert 20 < len(re.findall(r"^  --loop-", text, re.MULTILINE)) <= 30
+    assert re.findall(r"^agent loops: (.+?) \(", text, re.MULTILINE) == list(HELP_GROUPS)
+    assert "--loop-status" not in text

@@ -40,7 +40,7 @@ class RunStory:
             criteria=RunCriteria(rules=criteria_rules),
             created_at=MOMENT,
         )
-        self.state = RUN_MACHINE.begin(state.replace(**{**usual, **fields}))
+        self.state = self.first_state = RUN_MACHINE.begin(state.replace(**{**usual, **fields}))
         self.events = [make_event(self.state, "run_started", {"state": self.state.model_dump(mode="json")}, MOMENT)]
 
     def add(self, kind: Kind, **payload: Any) -> RunStory:
@@ -51,7 +51,7 @@ class RunStory:
 
     def evaluate(self, failing: Mapping[str, str | Finding] | Iterable[str] = (), **payload: Any) -> RunStory:
         messages = failing if isinstance(failing, Mapping) else dict.fromkeys(failing, "no")
-        reported = {rule.id: [_build_evidence(messages.get(rule.id))] for rule in self.state.criteria.rules}
+        reported = {rule.key or rule.id: [_build_evidence(messages.get(rule.id))] for rule in self.state.criteria.rules}
         digest = _compute_hash(self.state.iteration)
         evaluation = assess(self.state.criteria, self.state.phase, reported, digest, self.state.evaluation)
         story = evaluation.model_dump(mode="json", exclude_defaults=True) | {
@@ -70,7 +70,7 @@ class RunStory:
             "artifact_hash": _compute_hash(self.state.iteration + 1),
             "seconds": 2.0,
         }
-        self.add(Kind.REFINEMENT_DONE, **edit, **payload)
+        self.add(Kind.REFINEMENT_DONE, **{**edit, **payload})
         return self.add(Kind.ITERATION_ADVANCED).add(Kind.PLAN_CREATED, plan=[], seconds=0.0)
 
     def end(self, reason: str) -> RunStory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_loop.core.model.clients import Client
 from pytest_loop.show.client_list import render_client_lines
 
-OURS = "always here: builtin, which needs no model and mends the Python files of a project"
+OURS = "always here: builtin, which needs no model and fixes the Python files of a project"
 
 
 def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:

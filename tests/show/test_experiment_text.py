@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.show.ending_text import format_resume_command, render_end
 from pytest_loop.show.experiment_text import render_experiment_draft, render_experiment_event
 from pytest_loop.show.experiment_text import render_experiment_end as closing_lines
+from pytest_loop.show.look import Look
 from pytest_loop.show.run_tables import render_history
-from pytest_loop.show.run_text import format_resume_command, render_end
-from tests.core.scripted_experiment import ScriptedExperiment
+from tests.core.scripted_experiment import ScriptedExperiment, make_analysis
 from tests.event_factory import make_event
 
 
@@ -41,7 +44,19 @@ def test_draft_counts_the_roles_of_cases() -> None:
         "limits      10 iterations, 25 USD",
     ]
     plain = ScriptedExperiment()
-    assert "cases       3" in list(render_experiment_draft(plain.state))
+    lines = list(render_experiment_draft(plain.state, is_attended=False))
+    assert "cases       3" in lines
+    assert "policies    decide: recommended, plateau: stop, regression: stop" in lines
+
+
+def render_plain_option(number: int) -> list[str]:
+    return [
+        f"  {number}. o1{number} [p.md] (medium confidence{', recommended' if number == 1 else ''})",
+        f"     why: m1{number}",
+        "     - x",
+        f"     + y1{number}",
+        "     improves a; risk: low",
+    ]
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
@@ -52,9 +67,9 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "  failing: b, c",
         "  not measured (infrastructure): d",
         "  root cause: r",
-        *[line for number in (1, 2, 3) for line in (f"  {number}. o1{number} [p.md]", "     improves a; risk: low")],
-        "  decided: 1. o11 (recommended)",
         "  hypothesis: t1",
+        *[line for number in (1, 2, 3) for line in render_plain_option(number)],
+        "  decided: 1. o11 (recommended)",
         "  prediction: a will pass",
         "Iteration 2/10 | 2/4 passing (50%), 1 not measured | Improved (+2 -1)",
         "  failing: a",
@@ -81,9 +96,9 @@ def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
     assert list(closing_lines(failed.experiment)) == []
     over = end(failed).state
-    assert format_resume_command(over).startswith(
-        "pytest --loop-manifest loop.manifest.json (a new run; this one is failed)"
-    )
+    assert format_resume_command(over) == "pytest --loop-resume=it"
+    done = end(ScriptedExperiment().measure("F..", "...")).state
+    assert format_resume_command(done) == "pytest --loop-manifest loop.manifest.json (a new run; this one is completed)"
 
 
 def test_tampering_and_skipped_edits_are_shown() -> None:
@@ -103,29 +118,44 @@ def test_tampering_and_skipped_edits_are_shown() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("letters", "because"),
+    [
+        (["..."], "there was nothing to do: every rule passed before anything was changed"),
+        (["F..", "..."], "every rule was verified by something that ran, was measured or was seen"),
+    ],
+)
+def test_verdict_says_whether_anything_was_edited(letters: list[str], because: str) -> None:
+    lines = list(render_end(end(ScriptedExperiment().measure(*letters)).state, Look(width=300)))
+    assert lines[0].endswith(f" · verdict SHIP: {because}")
+
+
 def test_gap_of_held_out_cases_is_shown() -> None:
     run = end(ScriptedExperiment(4, hidden="d").measure("F..F", "...F"))
     assert list(closing_lines(run.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
-    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(render_end(run.state))
+    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(render_end(run.state, Look()))
 
 
-def test_options_show_the_cases_they_may_break() -> None:
+def test_options_show_the_cases_they_may_break_and_a_diff_of_limited_length() -> None:
+    current = ["begin", "old", *(f"line {number}" for number in range(20))]
+    texts = {"current": "\n".join(current), "proposed": "\n".join(["begin", "new", *current[2:], *["more"] * 20])}
+    fields = {"section": "Total", "regresses": ["b"], "risk": "some", "confidence": "low", **texts}
     run = ScriptedExperiment().measure("F..")
-    options = [
-        {
-            "name": f"o{number}",
-            "file": "p.md",
-            "section": "Total",
-            "improves": ["a"],
-            "regresses": ["b"],
-            "risk": "some",
-        }
-        for number in (1, 2, 3)
+    run.record(Kind.CRITIQUE_DONE, analysis=make_analysis(1, **fields))
+    option = render_lines(run)[-16:]
+    assert option[:7] == [
+        "  3. o13 [p.md, Total] (low confidence)",
+        "     why: m13",
+        "       begin",
+        "     - old",
+        "     + new",
+        "       line 0",
+        "       line 19",
     ]
-    run.record(Kind.CRITIQUE_DONE, analysis={"root_cause": "r", "hypothesis": "t", "options": options})
-    assert render_lines(run)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
+    assert option[7:14] == ["     + more"] * 7
+    assert option[14:] == ["     (13 more lines)", "     improves a, may break b; risk: some"]
 
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:

@@ -114,8 +114,14 @@ def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
         "\n"
         "- pattern: moving failure: edits break what passed before\n"
         "- question: `Is another round worth it, or is a asking for the wrong thing?`\n"
+        "- answer: `pytest-loop answer TEXT --run green`\n"
         "- go on: `pytest --loop-resume=green --loop-max-iterations 7`\n"
     )
+
+
+def test_stop_that_only_an_answer_reopens_shows_no_other_command() -> None:
+    text = SummaryStory("a").evaluate(["a"]).stop("must_not", Status.STOPPED).text
+    assert text.endswith("- answer: `pytest-loop answer TEXT --run green`\n")
 
 
 def test_completed_run_has_no_resume_command() -> None:

@@ -6,10 +6,10 @@ import os
 import pytest
 
 from pytest_loop.core.text.terminal_emulation import render_visible_text
-from pytest_loop.show.live_view import MAX_BYTES, LiveView, OutputStyle, choose_style
-from tests.show.runs import RunStory
+from pytest_loop.show.live_view import MAX_BYTES, LiveView
+from pytest_loop.show.look import Look
 
-RULES = ("a.x.y", "a.x.z")
+AT_TERMINAL = Look(has_progress=True)
 
 
 class Terminal(io.StringIO):
@@ -29,10 +29,11 @@ class Clock:
 class Window:
     """A terminal of changeable size, and its visible lines."""
 
-    def __init__(self, style: OutputStyle | None = None, columns: int = 60, lines: int = 24) -> None:
+    def __init__(self, look: Look = AT_TERMINAL, columns: int = 60) -> None:
         self.stream, self.clock = Terminal(), Clock()
-        self.size = os.terminal_size((columns, lines))
-        self.live = LiveView(self.stream, style, clock=self.clock, get_size=lambda: self.size)
+        self.size = os.terminal_size((columns, 24))
+        self.live = LiveView(self.stream, look, clock=self.clock, get_size=lambda: self.size)
+        self.live.position = "1/4"
 
     @property
     def visible_lines(self) -> list[str]:
@@ -42,47 +43,48 @@ class Window:
 # -- a log
 
 
-def test_log_gets_complete_lines_with_a_prefix() -> None:
+def test_log_of_agents_is_shown_only_if_very_verbose() -> None:
     stream, clock = io.StringIO(), Clock()
-    live = LiveView(stream, clock=clock)
-    with live.show_work("REFINE by me") as worker:
+    live = LiveView(stream, Look(2), clock=clock)
+    with live.show_work("me · REFINE") as worker:
         worker.write(b"think")
         worker.write(b"ing\n\x1b[31mred\x1b[0m\n\nunfinished")
         clock.now += 5
         live.refresh()
-    assert stream.getvalue() == "REFINE by me ...\n  | thinking\n  | red\n  | unfinished\nREFINE by me took 5.0 s\n"
+    assert stream.getvalue() == "me · REFINE ...\n  | thinking\n  | red\n  | unfinished\nme · REFINE took 5.0 s\n"
 
 
-def test_log_gets_session_output_at_once() -> None:
+@pytest.mark.parametrize("verbosity", [-2, -1, 0, 1])
+def test_work_of_agents_leaves_nothing_in_the_log(verbosity: int) -> None:
     stream = io.StringIO()
-    live = LiveView(stream)
-    live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
-    live.write_session_output(b"..F")
-    assert stream.getvalue() == "..F"
-    live.write_session_output(b".\n")
-    live.close()
-    assert stream.getvalue() == "..F.\n"
-
-
-@pytest.mark.parametrize(
-    ("verbosity", "style"),
-    [(-1, "..F.\nIteration 1/4\n  1. a.x.y\nREFINE by me took 0.0 s\n"), (-2, "Iteration 1/4\n")],
-    ids=["-q", "-qq"],
-)
-def test_verbosity_decides_what_is_printed(verbosity: int, style: str) -> None:
-    stream = io.StringIO()
-    live = LiveView(stream, OutputStyle(verbosity), clock=Clock())
-    with live.show_work("REFINE by me") as worker:
+    with LiveView(stream, Look(verbosity)).show_work("me · REFINE") as worker:
         worker.write(b"thinking\n")
-        live.write_session_output(b"..F.\n")
-        live.write("Iteration 1/4")
-        live.explain("  1. a.x.y")
-    assert stream.getvalue() == style
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(("verbosity", "expected"), [(0, "1/4\n"), (1, "..F.\n1/4\n")])
+def test_output_of_sessions_is_shown_as_it_comes_if_verbose(verbosity: int, expected: str) -> None:
+    stream = io.StringIO()
+    live = LiveView(stream, Look(verbosity))
+    live.write_session_output(b"..F")
+    assert stream.getvalue() == expected.partition(".\n1/4")[0] * verbosity
+    live.write_session_output(b".")
+    live.write("1/4")
+    live.close()
+    assert stream.getvalue() == expected, "a line that a session left open is ended first"
+
+
+def test_lines_are_shown_from_a_verbosity_on() -> None:
+    stream = io.StringIO()
+    live = LiveView(stream, Look(-1))
+    for verbosity in (None, -1, 0):
+        live.write(f"from {verbosity}", verbosity)
+    assert stream.getvalue() == "from None\nfrom -1\n"
 
 
 def test_line_without_an_end_is_split() -> None:
     stream = io.StringIO()
-    with LiveView(stream).show_work("REFINE") as worker:
+    with LiveView(stream, Look(2)).show_work("REFINE") as worker:
         worker.write(b"x" * 100_000)
         worker.write(b"y\n")
     assert len(stream.getvalue()) < 2_000
@@ -90,67 +92,68 @@ def test_line_without_an_end_is_split() -> None:
 
 def test_output_of_an_agent_is_limited() -> None:
     stream = io.StringIO()
-    with LiveView(stream).show_work("REFINE") as worker:
+    with LiveView(stream, Look(2)).show_work("REFINE") as worker:
         for _ in range(3 * MAX_BYTES // 1000):
             worker.write(b"word " * 199 + b"end.\n")
     lines = stream.getvalue().splitlines()
-    assert lines[-2] == "  | (it says more than 1 MB; the rest is not shown)"
+    assert lines[-2] == "  | (more than 1 MB of output: the rest is not shown)"
     assert len(stream.getvalue()) < MAX_BYTES
+
+
+def test_symbols_are_replaced_where_they_cannot_be_shown() -> None:
+    stream = io.StringIO()
+    LiveView(stream, Look(has_symbols=False)).write("1/4  ✗ 1 of 2 pass · ✓ …")
+    assert stream.getvalue() == "1/4  x 1 of 2 pass - ok ...\n"
 
 
 # -- a terminal
 
 
-def test_terminal_has_a_fixed_region_below_the_log() -> None:
+def test_terminal_shows_the_last_words_of_an_agent_in_one_line() -> None:
     window = Window()
-    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
-    with window.live.show_work("REFINE by me") as worker:
+    window.live.write("1/4  ✗ 1 of 2 pass")
+    with window.live.show_work("me · REFINE") as worker:
         worker.write(b"thinking\nabout it\n")
         window.clock.now += 65
         window.live.refresh()
-        assert window.visible_lines == [
-            "REFINE by me ...",
-            "  | thinking",
-            "  | about it",
-            "── green ──────────────────────────────────────────────────",
-            "iteration 1/99, phase A, 1:05: REFINE by me",
-            "score ▅ 0.5 of 0.8, elapsed 1:05, cost unknown of 25 USD",
-            "  | about it",
-        ]
+        assert window.visible_lines == ["1/4  ✗ 1 of 2 pass", "1/4  me · REFINE · 1:05 · about it"]
     window.live.close()
-    assert window.visible_lines == ["REFINE by me ...", "  | thinking", "  | about it", "REFINE by me took 65.0 s"]
+    assert window.visible_lines == ["1/4  ✗ 1 of 2 pass"]
 
 
-def test_region_is_drawn_once_a_second() -> None:
+def test_terminal_shows_how_far_a_session_is() -> None:
     window = Window()
-    window.live.update(RunStory(*RULES).state)
-    before = len(window.stream.getvalue())
-    window.clock.now += 0.5
-    window.live.refresh()
-    assert len(window.stream.getvalue()) == before
-    window.clock.now += 0.5
-    window.live.refresh()
-    assert len(window.stream.getvalue()) > before
+    with window.live.show_session("running tests", lambda: "312/3,000, 2 failing"):
+        window.clock.now += 12
+        window.live.refresh()
+        assert window.visible_lines == ["1/4  running tests · 312/3,000, 2 failing · 0:12"]
+    assert window.visible_lines == []
 
 
-def test_unfinished_line_of_a_session_is_shown_in_the_region() -> None:
+def test_session_whose_output_is_shown_has_no_progress_beside_it() -> None:
+    window = Window(Look(1, has_progress=True))
+    with window.live.show_session("running tests", lambda: "1/2"):
+        window.live.write_session_output(b"..")
+        window.clock.now += 12
+        window.live.refresh()
+        assert window.visible_lines == [".."]
+
+
+def test_progress_is_drawn_twice_a_second() -> None:
     window = Window()
-    window.live.update(RunStory(*RULES).state)
-    window.live.write_session_output(b"two\rtests\n\x1b[32m..\x1b[0m\x1b[2J")
-    window.clock.now += 1
-    window.live.refresh()
-    assert window.visible_lines[0] == "tests"
-    assert window.visible_lines[-1] == "  | .."
-    window.live.write_session_output(b".\n")
-    assert window.visible_lines[:2] == ["tests", "..."]
-    assert "\x1b[32m..\x1b[0m." in window.stream.getvalue(), "colours stay"
-    window.live.close()
-    assert window.visible_lines == ["tests", "..."]
+    with window.live.show_work("me"):
+        window.live.refresh()
+        before = len(window.stream.getvalue())
+        window.clock.now += 0.4
+        window.live.refresh()
+        assert len(window.stream.getvalue()) == before
+        window.clock.now += 0.1
+        window.live.refresh()
+        assert len(window.stream.getvalue()) > before
 
 
 def test_overlapping_work_keeps_its_own_output_and_time() -> None:
     window = Window()
-    window.live.update(RunStory(*RULES).state)
     with window.live.show_work("PRODUCE") as first:
         window.clock.now += 1
         with window.live.show_work("PREPARE") as second:
@@ -159,90 +162,44 @@ def test_overlapping_work_keeps_its_own_output_and_time() -> None:
             first.write(b"a line\n")
             window.clock.now += 1
             window.live.refresh()
-            assert window.visible_lines[-3] == "iteration 1/99, phase A, 0:02: PRODUCE"
-            assert window.visible_lines[-1] == "  | half of a line"
-    window.live.close()
-    assert window.visible_lines == [
-        "PRODUCE ...",
-        "PREPARE ...",
-        "  | another",
-        "  | half of a line",
-        "PREPARE took 1.0 s",
-        "PRODUCE took 2.0 s",
-    ]
+            assert window.visible_lines == ["1/4  PRODUCE · 0:02 · half of a line"]
 
 
 def test_terminal_that_becomes_narrow_is_left_clean() -> None:
     window = Window(columns=60)
-    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
-    frame = window.stream.getvalue()
-    window.size = os.terminal_size((30, 24))
-    window.live.write("a line")
-    after = window.stream.getvalue().removeprefix(frame)
-    assert after.startswith("\r\x1b[6A\x1b[Ja line\n"), "three of the four lines have become two"
-    drawn = [len(line) for line in after.splitlines()[1:]]
-    assert max(drawn) < 30
+    with window.live.show_work("an agent with a long name · REFINE"):
+        window.clock.now += 1
+        window.live.refresh()
+        frame = window.stream.getvalue()
+        window.size = os.terminal_size((30, 24))
+        window.live.write("a line")
+        after = window.stream.getvalue().removeprefix(frame)
+        assert after.startswith("\r\x1b[1A\x1b[Ja line\n"), "its line has become two"
+        assert len(after.splitlines()[-1]) < 30
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(60, 11), (19, 24)])
-def test_small_terminal_has_only_a_log(columns: int, lines: int) -> None:
-    window = Window(columns=columns, lines=lines)
-    window.live.update(RunStory(*RULES).state)
-    window.live.write("a line")
+def test_small_or_unknown_terminal_has_only_a_log() -> None:
+    window = Window(columns=19)
+    live = LiveView(Terminal(), AT_TERMINAL)
+    for view in (window.live, live):
+        with view.show_work("me"):
+            view.write("a line")
     assert window.stream.getvalue() == "a line\n"
 
 
-def test_terminal_of_unknown_size_has_only_a_log() -> None:
-    stream = Terminal()
-    live = LiveView(stream)
-    live.update(RunStory(*RULES).state)
-    live.write("a line")
-    assert stream.getvalue() == "a line\n"
-
-
-def test_region_can_be_hidden_and_shown_again() -> None:
+def test_progress_can_be_hidden_and_shown_again() -> None:
     window = Window()
-    window.live.update(RunStory(*RULES).state)
-    window.live.write_session_output(b"half")
-    window.live.hide()
-    assert window.visible_lines == ["half"]
-    window.live.write("on")
-    assert window.visible_lines[:2] == ["half", "on"]
-    assert len(window.visible_lines) > 2
-
-
-@pytest.mark.parametrize(
-    ("environment", "verbosity", "colour", "expected"),
-    [
-        ({"TERM": "xterm"}, 0, "auto", OutputStyle(0, True, True)),
-        ({}, -1, "auto", OutputStyle(-1, True, True)),
-        ({}, -2, "auto", OutputStyle(-2, True, False)),
-        ({}, 1, "yes", OutputStyle(1, True, True)),
-        ({}, 0, "no", OutputStyle(0, False, True)),
-        ({"NO_COLOR": "1"}, 0, "auto", OutputStyle(0, False, True)),
-        ({"NO_COLOR": ""}, 0, "auto", OutputStyle(0, True, True)),
-        ({"PY_COLORS": "0"}, 0, "auto", OutputStyle(0, False, True)),
-        ({"TERM": "dumb"}, 0, "auto", OutputStyle(0, True, False)),
-        ({"CI": "true"}, 0, "auto", OutputStyle(0, True, False)),
-    ],
-)
-def test_style_depends_on_options_and_environment(
-    environment: dict[str, str], verbosity: int, colour: str, expected: OutputStyle
-) -> None:
-    assert choose_style(environment, verbosity, colour) == expected
+    with window.live.show_work("me"):
+        window.live.write("a line")
+        window.live.hide()
+        assert window.visible_lines == ["a line"]
+        window.live.write("on")
+        assert window.visible_lines == ["a line", "on", "1/4  me · 0:00"]
 
 
 @pytest.mark.parametrize("is_coloured", [True, False])
 def test_no_styles_without_colours(is_coloured: bool) -> None:
-    window = Window(OutputStyle(is_coloured=is_coloured))
-    window.live.update(RunStory(*RULES).state)
-    assert ("\x1b[1m" in window.stream.getvalue()) is is_coloured
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "no such encoding"])
-def test_stream_that_cannot_encode_bars_gets_digits(encoding: str) -> None:
-    window = Window()
-    window.stream.encoding = encoding
-    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
-    assert window.visible_lines[0].startswith("-- green ---")
-    assert "score 5 0.5 of 0.8" in window.visible_lines[2]
+    window = Window(Look(is_coloured=is_coloured, has_progress=True))
+    with window.live.show_work("me"):
+        window.live.write("a line")
+    assert ("\x1b[2m" in window.stream.getvalue()) is is_coloured

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from pytest_loop.core.judging.score import evaluate_criteria
-from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule
+from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule, Severity
 from pytest_loop.show.score_section import MAX_WIDTH, format_decimal, render_headline, render_score_section
 
 
@@ -40,3 +40,29 @@ def test_reason_may_be_missing() -> None:
     evaluation = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
     assert [line.text for line in render_score_section([evaluation])][1] == "  blocks: a.x.y"
     assert render_headline(evaluation) == "x  FAIL  0 (0 of 2) < 0.9 in phase B, 1 rule: 1 failed"
+
+
+def test_rule_that_cannot_be_judged_is_named_as_such() -> None:
+    criteria = Criteria(name="x", source="x", rules=(Rule(id="a.x.y", description="x"),))
+    evidence = [Evidence(outcome=Outcome.UNCHECKED, text="cannot run 'tool'")]
+    evaluation = evaluate_criteria(criteria, Phase.B, {"a.x.y": evidence})
+    assert [line.text for line in render_score_section([evaluation])] == [
+        "x  FAIL  0 (0 of 2) < 0.9 in phase B, 1 rule: 1 cannot be judged",
+        "  cannot be judged: a.x.y: cannot run 'tool'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("severity", "verdict", "line"),
+    [
+        ("fail", "FAIL", "  not verified: a.x.y: a sentence that only an agent can judge"),
+        ("warn", "PASS", "  not judged: a.x.y: a sentence that only an agent can judge"),
+    ],
+)
+def test_rule_that_blocks_and_that_nobody_judged_is_not_verified(severity: str, verdict: str, line: str) -> None:
+    rule = Rule(id="a.x.y", description="x", severity=Severity(severity))
+    evidence = Evidence(outcome=Outcome.ASSUMED, text="a sentence that only an agent can judge")
+    evaluation = evaluate_criteria(Criteria(name="x", source="x", rules=(rule,)), Phase.B, {"a.x.y": [evidence]})
+    headline, result = [line.text for line in render_score_section([evaluation])]
+    assert headline.startswith(f"x  {verdict}  1 ")
+    assert result == line

@@ -147,7 +147,7 @@ def test_foreign_run_has_the_path_of_its_artifact_and_a_key_for_each_rule(store:
     state = _read_run(store)
     assert state.setup.artifact == ".ai-factory/evolution/courses-api/artifact.md"
     assert state.progress.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
-    source = ".ai-factory/evolution/courses-api/criteria.rules.json"
+    source = ".ai-factory/evolution/courses-api/inferred.rules.yaml"
     assert [rule.key for rule in state.criteria.rules] == [f"{source}::{rule['id']}" for rule in RULES]
     assert state.setup.arguments == ("--rootdir", str(store.project), str(store.project / source))
     assert state.current_step is Place.EVALUATE
@@ -182,7 +182,7 @@ def test_interrupted_step_restarts_or_the_step_that_makes_its_input(
     assert (state.current_step, state.progress.awaited) == (place, awaited)
 
 
-def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(store: Store) -> None:
+def test_prepared_checks_are_grouped_by_rule(store: Store) -> None:
     command = {
         "rule_id": "a.correctness.endpoints",
         "type": "executable",
@@ -192,7 +192,7 @@ def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(sto
     content = {"type": "content", "search": "/courses/{id}", "expected": "the path of one course"}
     ours = {"rule_id": "b.style.naming", "check": [{"contains": "x"}]}
     state = _read_run(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
-    both = [content, {"type": "executable", "command": "cd {workspace} && make lint", "expected": "nothing"}]
+    both = [content, {"type": "executable", "command": "make lint", "expected": "nothing"}]
     assert state.prepared_checks
     assert state.prepared_checks.model_dump(mode="json") == {
         "checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]
@@ -219,7 +219,7 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
     files.acquire()
     files.repair(files.read()[1])
     files.release()
-    data = json.loads((files.folder / "criteria.rules.json").read_text())
+    data = json.loads((files.folder / "inferred.rules.yaml").read_text())
     assert data["phases"] == {"A": {"threshold": 0.8}, "B": {"threshold": 0.9}}
     assert [sorted(rule) for rule in data["rules"]] == [
         ["check", "description", "id", "phase", "severity", "weight"],
@@ -229,8 +229,11 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
     assert files.read()[1].events[-1].event == Kind.RUN_ADOPTED.value
 
 
-def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: PytestCaller) -> None:
-    _write_run(store)
+def test_foreign_run_is_listed_and_resumed_in_the_project_and_keeps_unknown_keys(
+    store: Store, caller: PytestCaller
+) -> None:
+    command = {"rule_id": RULES[0]["id"], "type": "executable", "command": "test -f writers.py", "expected": "a file"}
+    _write_run(store, prepared_checks={"checks": [*CHECKS, command]})
     project = store.project
     (project / "writers.py").write_text(dedent(AGENT))
     listed = caller.call("--loop-list", folder=project)
@@ -238,7 +241,7 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, 
         "alias        status            iteration  last_score  updated_at",
         "courses-api  running (paused)  1          0           2026-01-01T12:05:00Z",
     ]
-    process = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
+    process = caller.call("--loop-resume", "--loop-yes", "--loop-agent", "python:writers:writer", folder=project)
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
     files = store.get_existing_run("courses-api")
     state, history = files.read()
@@ -265,7 +268,11 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, 
 def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: PytestCaller) -> None:
     _write_run(store, current_step="CRITIQUE", evaluation=EVALUATION)
     (store.project / "writers.py").write_text(dedent(AGENT))
-    process = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
+    arguments = ("--loop-resume=courses-api", "--loop-agent", "python:writers:writer")
+    refused = caller.call(*arguments, folder=store.project)
+    assert (refused.returncode, "confirm that it may go on with --loop-yes" in refused.stderr) == (4, True)
+    process = caller.call(*arguments, "--loop-yes", folder=store.project)
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
+    assert store.get_run("courses-api").read()[0].setup.is_unsigned
     names = [event.event for event in store.get_existing_run("courses-api").read()[1].events]
     assert names[5:9] == [Kind.RUN_ADOPTED.value, "critique_done", "refinement_done", "iteration_advanced"]

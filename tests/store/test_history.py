@@ -13,6 +13,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import history as histories
 from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.signature import Signer
 
 MakeEvent = Callable[..., Event]
 Edit = Callable[[list[bytes]], bytes]
@@ -24,7 +25,7 @@ def _join(lines: list[bytes]) -> bytes:
 
 def _edit_history(files: RunFiles, edit: Edit) -> histories.History:
     files.history.write_bytes(edit(files.history.read_bytes().splitlines()))
-    return histories.read_history(files.history)
+    return histories.read_history(files.history, Signer(files.folder))
 
 
 HARMLESS: dict[str, Edit] = {
@@ -132,13 +133,13 @@ def test_path_that_is_no_file_is_damage(tmp_path: Path, kind: str) -> None:
         os.mkfifo(path)
     else:
         path.symlink_to(tmp_path / "run.json")
-    history = histories.read_history(path)
+    history = histories.read_history(path, Signer(path.parent))
     assert len(history.damage) == 1
     assert history.damage[0].startswith(f"cannot read {path}: ")
 
 
 def test_missing_history_is_empty(tmp_path: Path) -> None:
-    history = histories.read_history(tmp_path / "history.jsonl")
+    history = histories.read_history(tmp_path / "history.jsonl", Signer(tmp_path))
     assert (history.events, history.damage, history.last_hash) == ([], [], "")
 
 

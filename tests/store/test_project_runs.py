@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import Stopped
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store
@@ -37,6 +42,10 @@ def begin(store: Store, event: MakeEvent) -> Callable[[str], RunState]:
 
 
 Begin = Callable[[str], RunState]
+
+
+def end(state: RunState) -> RunState:
+    return state.replace(status=Status.STOPPED, updated_at="later")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +131,9 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
     with pytest.raises(StateError) as caught:
         store.acquire_run(store.get_run(names[4]), is_new=True)
     assert str(caught.value) == (
-        "4 runs are active already:\n  run-1\n  run-2\n  run-3\n  run-4\n"
-        "stop one with --loop-stop --loop-alias NAME, or use --loop-force for one more"
+        "4 runs are active already:\n"
+        + "".join(f"  {name} (iteration 1): {name}\n" for name in names[:4])
+        + "stop one with: pytest-loop stop --run NAME, or use --loop-force for one more"
     )
     fifth = store.get_run(names[4])
     store.acquire_run(fifth, is_new=True, force=True)
@@ -131,7 +141,7 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
     begin(names[4])
     store.acquire_run(fifth, is_new=False, force=True)
     with pytest.raises(
-        StateError, match=r"5 runs are active already:(.|\n)*stop one with --loop-stop --loop-alias NAME$"
+        StateError, match=r"5 runs are active already:(.|\n)*stop one with: pytest-loop stop --run NAME$"
     ):
         store.acquire_run(store.get_run(names[5]), is_new=True, force=True)
     for files in (*active, fifth):
@@ -154,9 +164,9 @@ def test_pointer_names_the_active_run_and_is_deleted_with_it(store: Store, begin
     current = store.find_current_run()
     assert current is not None
     assert current.alias == "guide"
-    store.clear_current_run(begin("poem"))
+    store.update_current_run(end(begin("poem")))
     assert store.pointer.exists()
-    store.clear_current_run(state)
+    store.update_current_run(end(state))
     assert sorted(run.name for run in store.root.iterdir()) == ["guide", "poem"]
 
 
@@ -166,12 +176,69 @@ def test_pointer_moves_to_another_active_run(store: Store, begin: Begin) -> None
     for files in working:
         files.acquire()
     store.set_current_run(states[2])
-    store.clear_current_run(states[2])
+    store.update_current_run(end(states[2]))
     current = store.find_current_run()
     assert current is not None
     assert current.alias == "bbb"
     for files in working:
         files.release()
+
+
+def test_pointer_has_the_time_of_the_last_event_of_its_run_only(store: Store, begin: Begin) -> None:
+    guide, poem = begin("guide"), begin("poem")
+    store.set_current_run(guide)
+    store.update_current_run(poem.replace(updated_at="noon"))
+    assert _read_pointer(store) == ("guide", "guide")
+    store.update_current_run(guide.replace(updated_at="evening"))
+    assert _read_pointer(store) == ("guide", "evening")
+
+
+def test_deleted_pointer_comes_back_with_the_next_event(store: Store, begin: Begin) -> None:
+    store.update_current_run(begin("guide"))
+    assert _read_pointer(store) == ("guide", "guide")
+
+
+def _read_pointer(store: Store) -> tuple[str, str]:
+    data = json.loads(store.pointer.read_bytes())
+    return data["task_alias"], data["updated_at"]
+
+
+def test_pointer_does_not_move_to_a_run_that_has_just_ended(store: Store, begin: Begin) -> None:
+    first, second = begin("aaa"), begin("bbb")
+    files = store.get_run("bbb")
+    files.acquire()
+    files.read()
+    _end_run(files, second)
+    store.set_current_run(first)
+    store.update_current_run(end(first))
+    assert not store.pointer.exists()
+    files.release()
+
+
+def test_no_pointer_remains_if_five_runs_end_at_once(store: Store, begin: Begin) -> None:
+    states = [begin(f"run-{number}") for number in range(5)]
+    barrier = threading.Barrier(5)
+
+    def finish(state: RunState) -> None:
+        files = store.get_run(state.task_alias)
+        files.acquire()
+        files.read()
+        store.set_current_run(state)
+        barrier.wait()
+        store.update_current_run(_end_run(files, state))
+        files.release()
+
+    for _ in range(3):
+        with ThreadPoolExecutor(5) as pool:
+            list(pool.map(finish, states))
+        assert not store.pointer.exists()
+
+
+def _end_run(files: RunFiles, state: RunState) -> RunState:
+    event = Event.create(state, Stopped(reason="user_stop"), "later")
+    ended = RUN_MACHINE.apply(state, event)
+    files.append([event], ended)
+    return ended
 
 
 @pytest.mark.parametrize(
@@ -204,6 +271,22 @@ def test_busy_run_is_never_deleted(store: Store, begin: Begin) -> None:
     assert store.get_existing_run("guide").read()[0].task_alias == "guide"
 
 
+def test_link_in_place_of_a_folder_is_not_a_run_and_is_never_followed(
+    store: Store, begin: Begin, tmp_path: Path
+) -> None:
+    begin("guide")
+    target = tmp_path / "elsewhere"
+    (store.root / "guide").rename(target)
+    (store.root / "guide").symlink_to(target)
+    before = sorted(target.iterdir())
+    store.pointer.write_text('{"task_alias": "guide"}')
+    assert (store.list_runs(), store.find_current_run()) == ([], None)
+    for use in (store.get_run, store.find_run, store.get_existing_run):
+        with pytest.raises(StateError, match=r"expected a folder for the run 'guide', found a symbolic link: remove"):
+            use("guide")
+    assert sorted(target.iterdir()) == before
+
+
 def test_file_in_place_of_the_folder_is_an_error(store: Store) -> None:
     store.root.write_text("")
     assert store.list_runs() == []
@@ -214,3 +297,15 @@ def test_file_in_place_of_the_folder_is_an_error(store: Store) -> None:
 def test_time_is_written_in_utc_with_milliseconds() -> None:
     assert len(read_clock()) == len("2026-01-01T00:00:00.000Z")
     assert read_clock().endswith("Z")
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("", True), ("runs", False)])
+def test_git_ignores_runs_in_their_own_folder(tmp_path: Path, folder: str, expected: bool) -> None:
+    store = Store(tmp_path, folder)
+    for alias in ("guide", "poem"):
+        files = store.get_run(alias)
+        store.acquire_run(files, is_new=True)
+        files.release()
+    path = store.root / ".gitignore"
+    assert path.exists() == expected
+    assert not expected or path.read_text() == "*\n!/shape/\n!/shape/**\n"

@@ -19,6 +19,7 @@ from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.signature import Trust
 
 MakeEvent = Callable[..., Event]
 PRODUCED = Kind.ARTIFACT_CREATED
@@ -379,3 +380,59 @@ def test_alias_of_a_run_is_the_name_of_its_folder(files: RunFiles, planned: RunS
     files.release()
     files.folder.rename(store.root / "manual")
     assert store.get_run("manual").read()[0].task_alias == "manual"
+
+
+# -- signatures
+
+
+def _find_trust(files: RunFiles) -> Trust:
+    reader = RunFiles(files.folder, files.project)
+    reader.read()
+    return reader.trust
+
+
+def _rewrite_history(files: RunFiles, old: str, new: str, **fields: Any) -> None:
+    """Rewrite the history with a chain of hashes that fits."""
+    last, lines = "", []
+    for line in files.history.read_text().splitlines():
+        text = json.dumps({**json.loads(line.replace(old, new)), "prev": last, **fields}, ensure_ascii=False)
+        last = hashlib.sha256(text.encode()).hexdigest()[:16]
+        lines.append(text + "\n")
+    files.history.write_text("".join(lines))
+    files.snapshot.unlink()
+
+
+@pytest.mark.usefixtures("planned")
+def test_run_that_is_written_here_is_signed(files: RunFiles) -> None:
+    assert _find_trust(files) is Trust.SIGNED
+    files.history.write_text("damaged\n" * 2)
+    assert _find_trust(files) is Trust.SIGNED, "run.json is signed, too"
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("fields", [{}, {"mac": ""}])
+def test_rewritten_history_is_noticed(files: RunFiles, fields: dict[str, str]) -> None:
+    _rewrite_history(files, "Write a guide", "Write nothing", **fields)
+    assert not files.read_history().damage
+    assert _find_trust(files) is Trust.REWRITTEN
+
+
+@pytest.mark.usefixtures("planned")
+def test_rewritten_snapshot_of_a_lost_history_is_noticed(files: RunFiles) -> None:
+    files.history.unlink()
+    _edit(files, max_iterations=99)
+    assert _find_trust(files) is Trust.REWRITTEN
+
+
+@pytest.mark.usefixtures("planned")
+def test_run_of_another_machine_is_unknown_until_it_is_adopted(
+    files: RunFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    reader = _reopen(files)
+    _, history = reader.read()
+    assert reader.trust is Trust.UNKNOWN
+    reader.repair(history, is_adopted=True)
+    reader.release()
+    assert _find_trust(files) is Trust.SIGNED
+    assert RunFiles(files.folder).read()[0].setup.is_unsigned

@@ -72,7 +72,7 @@ def test_expected_files_are_paired_by_stem_or_in_order(
 
 
 def test_case_without_an_expected_file_is_an_error(open_workload: OpenWorkload) -> None:
-    expected = "expected an expected file for each of 3 cases, by its stem or as many in order"
+    expected = "expected a file for each of 3 cases in `expectedPaths`, by its stem or as many in order"
     message = find_problem(open_workload, {"cases/c.txt": "x"})
     assert message == f"{expected}, found 2, and none for cases/c.txt"
 
@@ -91,10 +91,10 @@ def test_stem_of_several_cases_pairs_none_of_them(open_workload: OpenWorkload) -
         ({"agents": {"composer": {"promptFile": "c.md"}}}, "expected files that match 'c.md' for `promptFile`, found none"),
         ({"casePaths": ["/abs/*"]}, "expected a path or a glob from the manifest's folder for `casePaths`, found '/abs/*'"),
         ({"holdout": ["x"]}, "expected cases that match 'x' for `holdout`, found none"),
-        ({"outputPath": "out/one.txt"}, "expected an output of its own for each case, found out/one.txt for cases/a.txt and cases/b.txt"),
-        ({"outputPath": "{case}"}, "expected a new file for the output of cases/a.txt, found cases/a.txt, which the workload reads"),
-        ({"outputPath": "x/../prompt.md"}, "expected a new file for the output of cases/a.txt, found prompt.md, which the workload reads"),
-        ({"outputPath": "../{case}"}, "expected a path inside the project, found ../cases/a.txt"),
+        ({"outputPath": "out/one.txt"}, "expected an output of its own for each case in `outputPath`, found out/one.txt for cases/a.txt and cases/b.txt"),
+        ({"outputPath": "{case}"}, "expected a new file for the output of cases/a.txt in `outputPath`, found cases/a.txt, which the workload reads"),
+        ({"outputPath": "x/../prompt.md"}, "expected a new file for the output of cases/a.txt in `outputPath`, found prompt.md, which the workload reads"),
+        ({"outputPath": "../{case}"}, "expected a path inside the project in `outputPath`, found ../cases/a.txt"),
     ],
 )  # fmt: skip
 def test_missing_files_and_clashing_outputs_are_one_line(

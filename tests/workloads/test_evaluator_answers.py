@@ -79,11 +79,26 @@ def test_all_evaluators_must_pass_and_all_remarks_are_kept() -> None:
     [
         (b"same", b"same"),
         (b"a\r\nb\r\n", b"a\nb\n"),
-        (b'{"a": 1, "b": [2]}', b'{"b": [2],\n "a": 1}\n'),
+        (b'{"a": 1, "b": [2]}', b'{"b": [2],\n "a": 1.0}\n'),
     ],
 )
 def test_line_ends_and_key_order_are_ignored(output: bytes, expected: bytes) -> None:
     assert compare_output(output, expected, "a.json") == ""
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"3\n", b"3.00\n"),
+        (b'{"a": 1}', b'{"a": true}'),
+        (b"[0, 1]", b"[0, 1, 2]"),
+        (b"[0, 1]", b'{"a": 0}'),
+        (b'{"a": {"b": [1]}}', b'{"a": {"b": [2]}}'),
+        (b'{"a": 1}', b'{"b": 1}'),
+    ],
+)
+def test_other_values_are_a_difference(output: bytes, expected: bytes) -> None:
+    assert compare_output(output, expected, "a.txt")
 
 
 def test_difference_is_rendered_as_a_diff() -> None:

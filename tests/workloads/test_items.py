@@ -103,7 +103,9 @@ def test_infrastructure_error_is_tried_three_times(
 def test_missing_program_is_tried_once(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
     write_workload(runCommand="no-such-program {case}")
     result = pytester.runpytest("-k", "a.txt")
-    result.stdout.fnmatch_lines(["cannot run 'no-such-program': no such command is installed here"])
+    result.stdout.fnmatch_lines(
+        ["cannot run 'no-such-program': no such command is installed here, in `no-such-program {case}`"]
+    )
     assert count_outcomes(result) == {"errors": 1, "deselected": 1}
 
 
@@ -277,7 +279,8 @@ def test_run_ignores_cached_results(write_workload: WriteWorkload, pytester: pyt
         "python:agent:work",
         "--loop-yes",
         "--loop-session=cold",
+        "-v",
     )
     result = pytester.runpytest_subprocess(*words)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*-TWO", "completed: threshold_reached after iteration 2 of 4, phase B"])
+    result.stdout.fnmatch_lines(["*-TWO", "done in *"])

@@ -31,12 +31,35 @@ def test_calibration_ends_after_three_failures(open_workload: OpenWorkload, fold
     assert (result.case, len(result.errors)) == ("cases/a.txt", 3)
     assert all("found exit code 1\nbroken" in remark for remark in result.errors)
     assert (folder / "log").read_text() == "xxx"
-    assert result.to_payload() == {"case": "cases/a.txt", "passed": False, "attempts": 3, "errors": list(result.errors)}
+    assert result.attempts == 3
 
 
 def test_calibration_passes_with_a_failing_case(open_workload: OpenWorkload) -> None:
     result = calibrate_first_case(open_workload({"expected/a.txt": "something else"}))
-    assert result.to_payload() == {"case": "cases/a.txt", "passed": True, "attempts": 1, "errors": []}
+    assert (result, result.attempts) == (Calibration("cases/a.txt", True), 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        (
+            {"runCommand": "python3 -c 1"},
+            "runCommand or outputPath: expected the output out/cases/a.txt of `python3 -c 1`",
+        ),
+        ({"runCommand": "python3 no.py"}, "runCommand: expected exit code 0 of `python3 no.py`, found exit code 2\n"),
+        (
+            {"evaluateCommand": 'python3 -c "print(\'{\\"passed\\": 3}\')"'},
+            "evaluateCommand: expected true or false for `passed` from ",
+        ),
+        (
+            {"buildCommand": "python3 no.py"},
+            "buildCommand: expected exit code 0 of `python3 no.py`, found exit code 2\n",
+        ),
+        ({"runCommand": "no-such-program"}, "runCommand: cannot run 'no-such-program'"),
+    ],
+)
+def test_calibration_names_the_field_to_fix(open_workload: OpenWorkload, fields: dict[str, str], error: str) -> None:
+    assert calibrate_first_case(open_workload(**fields)).errors[0].startswith(error)
 
 
 def test_calibration_may_pass_at_the_third_try(open_workload: OpenWorkload, folder: Path) -> None:

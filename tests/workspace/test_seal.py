@@ -10,8 +10,9 @@ import pytest
 
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.file_tree import compare_trees
-from pytest_loop.workspace.seal import build_seal_patterns, select_shadowing_files
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
+from pytest_loop.workspace.shadowing import select_shadowing_files
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,40 @@ def test_compiled_module_that_git_ignores_is_removed(tmp_path: Path) -> None:
     assert [finding.path for finding in project.enforce_seal()] == ["json.pyc"]
     assert not (tmp_path / "json.pyc").exists()
     project.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_shadowing"),
+    [
+        ("helpers/__init__.py", True),
+        ("src/support.py", True),
+        ("lib/support.py", False),
+        ("lib/json.py", False),
+        ("json.py", True),
+        ("src/cart.py", False),
+    ],
+)
+def test_module_that_takes_the_place_of_a_sealed_one_is_found_where_modules_are_searched(
+    tmp_path: Path, path: str, is_shadowing: bool
+) -> None:
+    for name in ("helpers.py", "tests/support.py", "src/shop.py", "lib/x.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    sealed = ("/helpers.py", "/tests/")
+    project = SealedFiles(tmp_path, tmp_path / ".loop/run", sealed)
+    project.record_start()
+    project.module_folders = (".", "src", "tests")
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).touch()
+    assert [finding.path for finding in project.enforce_seal()] == ([path] if is_shadowing else [])
+    project.close()
+
+
+def test_metadata_that_names_a_plugin_changes_the_hash_of_the_environment(tmp_path: Path) -> None:
+    before = hash_site_files((), tmp_path)
+    metadata = tmp_path / "src/evil.egg-info/entry_points.txt"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("[console_scripts]\nevil = evil\n")
+    assert hash_site_files((), tmp_path) == before
+    metadata.write_text("[pytest11]\nevil = evil\n")
+    assert hash_site_files((), tmp_path) != before

@@ -11,7 +11,7 @@ from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Step
-from pytest_loop.core.reporting.outcome import render_attempt
+from pytest_loop.core.reporting.escalation import render_attempt
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import limit_lines
@@ -20,18 +20,21 @@ from pytest_loop.errors import StateError
 FOLDER = Path(__file__).parent
 MAX_RULES = 60
 MAX_RULE_LENGTH = 1_000
-_COMMON = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan", "gate", "context")
+_RUN = ("trouble", "run_id", "iteration", "max_iterations", "phase")
+_COMMON = (*_RUN, "task", "ideal", "answers", "rules", "plan", "gate", "context")
+_ANSWERS_BLOCK = "## Answers of the user\n$answers"
 # The placeholders of each template. PREPARE must not see the artifact: checks are made without it.
 PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PLAN": (*_COMMON, "critique", "attempts"),
-    "PRODUCE": (*_COMMON, "artifact_path"),
-    "PREPARE": _COMMON,
-    "REFINE": (*_COMMON, "critique", "lessons", "attempts", "artifact", "artifact_path"),
-    "REFINE_FILES": (*_COMMON, "critique", "lessons", "attempts", "sealed", "allowed"),
+    "PRODUCE": (*_COMMON, "artifact_path", "artifact_name"),
+    "PREPARE": tuple(name for name in _COMMON if name != "answers"),
+    "PREPARE_TESTS": (*_COMMON, "allowed"),
+    "REFINE": (*_COMMON, "critique", "lessons", "attempts", "artifact", "artifact_path", "artifact_name"),
+    "REFINE_FILES": (*_COMMON, "critique", "lessons", "attempts", "sealed", "fence", "allowed"),
     "JUDGE": ("trouble", "question", "artifact"),
     "COMPOSE": (
         *("trouble", "run_id", "iteration", "max_iterations", "task", "workload_id", "plan", "feedback"),
-        *("role", "focus", "shape", "success", "cases_summary", "iteration_history", "current_hypothesis"),
+        *("answers", "role", "focus", "shape", "success", "cases_summary", "iteration_history", "current_hypothesis"),
         *("evaluation_critiques", "domain_docs", "artifact_content"),
     ),
 }
@@ -50,35 +53,59 @@ def build_prompt(
     template: str = "",
     gate: str = "",
     context: str = "",
+    fence: str = "",
 ) -> str:
     """Return the prompt of a step: `rule_ids` are the rules that PREPARE makes checks for, `gate` precedes all work.
+
+    `fence` names the tool that keeps sealed files read-only.
 
     Text that the user did not write (critique, lessons, artifact, context of the project) is fenced as data.
     """
 
-    def fence(text: str) -> str:
+    def mark_as_data(text: str) -> str:
         return fence_text(text, nonce) if text else ""
 
     values = {
-        "trouble": shorten(state.get_error(step), 1_000),
+        "trouble": shorten(state.get_error(step) or _find_idle_round(step, state), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
         "phase": state.phase.value,
         "task": state.task.prompt,
+        "ideal": state.task.ideal_result,
+        "answers": render_answers(state),
         "rules": _list_rules_by_id(state, rule_ids) if rule_ids else _list_rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fence(render_critique(state.critique)) if state.critique and state.critique.issues else "",
-        "lessons": fence(lessons),
+        "critique": mark_as_data(render_critique(state.critique)) if state.critique and state.critique.issues else "",
+        "lessons": mark_as_data(lessons),
         "attempts": "\n".join(f"- {render_attempt(attempt)}" for attempt in state.progress.attempts),
         "gate": gate,
-        "context": fence(context),
-        "artifact": fence(artifact),
+        "context": mark_as_data(context),
+        "artifact": mark_as_data(artifact),
         "artifact_path": artifact_path,
+        "artifact_name": Path(artifact_path).name,
         "sealed": ", ".join(state.setup.seal.patterns) if state.setup.seal else "",
+        "fence": fence,
         "allowed": ", ".join(state.setup.seal.allow) if state.setup.seal else "",
     }
     return render_template(template or step.value, values, folder)
+
+
+def _find_idle_round(step: Step, state: RunState) -> str:
+    """Return what to tell an agent whose last round changed nothing."""
+    attempts = state.progress.attempts
+    is_idle = step is Step.REFINE and bool(attempts) and attempts[-1].unchanged
+    return "It changed nothing, so the same rules fail again. Edit, or answer BLOCKED with a reason." if is_idle else ""
+
+
+def render_answers(state: RunState) -> str:
+    """Return what people answered when the run had stopped, with the questions."""
+    pairs = [
+        f"Question: {answer.question}\nAnswer: {answer.text}" if answer.question else f"Answer: {answer.text}"
+        for answer in state.signals.answers
+        if answer.text
+    ]
+    return "\n\n".join(pairs)
 
 
 def _list_rules_by_id(state: RunState, rule_ids: Sequence[str]) -> str:
@@ -88,11 +115,14 @@ def _list_rules_by_id(state: RunState, rule_ids: Sequence[str]) -> str:
 
 
 def _list_rules(state: RunState) -> str:
-    """List the visible rules, failing ones first, up to a limit."""
+    """List the visible rules, failing ones first, up to a limit; of guards only those that fail."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
+    active = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
+    shown = [rule for rule in active if not rule.guard or rule.id in unmet]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
-    return "\n".join(limit_lines([*map(_describe_rule, rules)], MAX_RULES))
+    lines = limit_lines([*map(_describe_rule, rules)], MAX_RULES)
+    guards = len(state.criteria.guards)
+    return "\n".join([*lines, *([f"- every test that passes now must keep passing ({guards})"] if guards else [])])
 
 
 def _describe_rule(rule: RunRule) -> str:
@@ -106,13 +136,15 @@ def _describe_rule(rule: RunRule) -> str:
 def render_template(step: str, values: dict[str, str], folder: Path | None = None, template: Path | None = None) -> str:
     """Fill the template of a step: `template`, else `refine.md` and the like in `folder`, else ours.
 
-    Blocks are separated by empty lines. A block whose placeholders are all empty is left out.
+    Blocks are separated by empty lines. A block whose placeholders are all empty is left out. Answers of the user are
+    added to a template of theirs that does not mention them.
     """
     path = template or _find_template(step, folder)
     placeholders = {name: values.get(name, "") for name in PLACEHOLDERS[step.upper()]}
-    blocks = [
-        block for block in re.split(r"\n\s*\n", _read_template(path).strip()) if not _is_empty(block, placeholders)
-    ]
+    text = _read_template(path).strip()
+    if "answers" in placeholders and not re.search(r"\$\{?answers\b", text):
+        text += f"\n\n{_ANSWERS_BLOCK}"
+    blocks = [block for block in re.split(r"\n\s*\n", text) if not _is_empty(block, placeholders)]
     return "\n\n".join(_fill(block, placeholders, path) for block in blocks) + "\n"
 
 

@@ -27,6 +27,8 @@ _PAYLOADS: tuple[type[Payload], ...] = (
     experiment_payloads.PlateauReached,
     experiment_payloads.PoliciesChanged,
     experiment_payloads.RegressionDetected,
+    run_payloads.AcceptanceTestsPrepared,
+    run_payloads.Answered,
     run_payloads.ArtifactCreated,
     run_payloads.ChecksPrepared,
     run_payloads.CritiqueDone,

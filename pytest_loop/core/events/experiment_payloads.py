@@ -52,10 +52,15 @@ class MeasurementDone(EvaluationDone):
 
 
 class BaselineDone(MeasurementDone):
-    """The measurement before the first edit: iteration 0."""
+    """The measurement before the first edit: iteration 0.
+
+    `hypothesis` was stated before it; later sessions may have no other `plugins`.
+    """
 
     kind = Kind.BASELINE_DONE
     is_baseline = True
+    hypothesis: str = ""
+    plugins: tuple[str, ...] = ()
     proof: BaselineProof | None = None
 
 
@@ -93,9 +98,12 @@ class RegressionDetected(Payload):
 
 
 class PlateauReached(Payload):
+    """Measurements without progress; `next_agent` composes from here on, if the ladder has another one."""
+
     kind = Kind.PLATEAU_REACHED
     flat: int
     action: OnPlateau
+    next_agent: str = ""
 
 
 class PoliciesChanged(LimitsRaised):

@@ -7,8 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
-from pytest_loop.core.model.evaluation import Critique, Evaluation, SealFinding
-from pytest_loop.core.model.rules import Phase, Value
+from pytest_loop.core.model.changed_parts import ChangedParts
+from pytest_loop.core.model.escalation import Alternative
+from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
+from pytest_loop.core.model.rules import Phase, Severity, Value, Verdict
+from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RuleChecks, RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.experiment_state import parse_state
@@ -53,12 +56,18 @@ class OtherPayload(Payload):
 
 
 class StepPayload(Payload):
-    """The fields of every step: its agent, the cost, the time, and the lessons in the prompt."""
+    """The fields of every step: its agent, the cost, the time, the lessons in the prompt, and edits put back.
+
+    `prompt` and `answer` are those of the last request, shortened.
+    """
 
     agent: str = ""
     usage: Usage = Field(default_factory=Usage)
     seconds: Annotated[float | None, BeforeValidator(_parse_seconds)] = None
     recalled: tuple[str, ...] = ()
+    put_back: tuple[str, ...] = ()
+    prompt: str = ""
+    answer: str = ""
 
     completes: ClassVar[Step | None] = None
 
@@ -81,10 +90,11 @@ class Feedback(Value):
 
 
 class EscalationContext(Value):
-    """A summary of the attempts so far, for a person."""
+    """A summary of the attempts so far, for a person; `diff` is the change that they made."""
 
     attempts_summary: tuple[str, ...]
     pattern_detected: str
+    diff: str = ""
 
 
 class RunDecision(Value):
@@ -97,6 +107,7 @@ class RunDecision(Value):
     waiting_for: tuple[str, ...] | None = None
     context: EscalationContext | None = None
     question: str | None = None
+    alternatives: tuple[Alternative, ...] | None = None
     task_id: str = ""
 
     def dump(self) -> dict[str, Any]:
@@ -130,6 +141,22 @@ class PlanCreated(StepPayload):
     plan: tuple[str, ...] = ()
 
 
+class AcceptanceTestsPrepared(StepPayload):
+    """Tests or rules that an agent wrote for the task before the work, and that are sealed now.
+
+    `paths` are their files, `arguments` those that sessions do not collect otherwise.
+    """
+
+    kind = Kind.TESTS_PREPARED
+    completes = Step.PREPARE
+    paths: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    rules: tuple[RunRule, ...] = ()
+    seal: Seal | None = None
+    artifact_hash: str = ""
+    findings: tuple[SealFinding, ...] = ()
+
+
 class CandidateResult(Value):
     """The result of one of several candidates for an edit."""
 
@@ -147,7 +174,12 @@ class CandidateResult(Value):
 
 
 class EditPayload(StepPayload):
-    """An edit by an agent: the changed files, and its report."""
+    """An edit by an agent: its report, its change, and all files that were `changed` since the run began.
+
+    `error` is the reason why the agent failed after it; the edit is judged all the same.
+
+    `rewritten` is the file that it wrote most often, if that was more than once, and `rewrites` how often.
+    """
 
     artifact_hash: str | None = None
     exit_signal: bool | None = None
@@ -155,8 +187,12 @@ class EditPayload(StepPayload):
     findings: tuple[SealFinding, ...] = ()
     candidates: tuple[CandidateResult, ...] = ()
     report: str = ""
+    error: str = ""
     diff: str = ""
+    change: ChangedParts | None = None
     changed: tuple[str, ...] | None = None
+    rewrites: int = 0
+    rewritten: str = ""
 
 
 class ArtifactCreated(EditPayload):
@@ -177,10 +213,14 @@ class ChecksPrepared(StepPayload):
 
 
 class EvaluationDone(Evaluation, StepPayload):
-    """The evaluation itself, how often files were rewritten before it, and what follows from it."""
+    """The evaluation itself, how often files were rewritten before it, and what follows from it.
+
+    `verdicts` has the ids of all rules by verdict and severity.
+    """
 
     kind = Kind.EVALUATION_DONE
     completes = Step.EVALUATE
+    verdicts: dict[Verdict, dict[Severity, list[str]]] = Field(default_factory=dict)
     rewrites: int = 0
     decision: Decision = None
 
@@ -209,28 +249,49 @@ class IterationAdvanced(Payload):
 
 
 class PhaseError(StepPayload):
-    """A step that failed; a final error is not tried again."""
+    """A step that failed; a final error is not tried again. `findings` are edits that were put back after it."""
 
     kind = Kind.PHASE_ERROR
     is_error = True
     step: str = ""
     reason: str = ""
     final: bool = False
+    findings: tuple[SealFinding, ...] = ()
 
 
 class StopRequested(Payload):
+    """A request to stop; `findings` are edits of the interrupted step that were put back."""
+
     kind = Kind.STOP_REQUESTED
     reason: str | None = None
+    findings: tuple[SealFinding, ...] = ()
 
 
 class LimitsRaised(Payload):
-    """Limits that were raised; a lower one changes nothing."""
+    """Limits that were raised; a lower one changes nothing, unless it `is_exact`."""
 
     kind = Kind.LIMITS_RAISED
     max_iterations: Count = 1
     max_completed_phase_seconds: Count | None = None
     usd: Amount | None = None
     tokens: Annotated[int, Field(ge=0)] | None = None
+    is_exact: bool = False
+
+    def dump(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_unset=True) if self.is_exact else super().dump()
+
+
+class Answered(LimitsRaised):
+    """An answer to the question of a stopped run, with room for one more iteration where a limit ended it.
+
+    `confirmed` are manual rules that it confirms, `unseal` patterns of files that it allows to edit.
+    """
+
+    kind = Kind.ANSWERED
+    text: str = ""
+    question: str = ""
+    confirmed: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
 
 
 class EndPayload(Payload):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, apply_custom_score, evaluate_criteria
 from pytest_loop.core.model.evaluation import Complaint, Evaluation, RuleResult
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, sum_weights
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Severity, Verdict, sum_weights
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
 from pytest_loop.core.text.lengths import clip_text, shorten
@@ -48,16 +48,33 @@ def assess(
         passed=evaluation.passed,
         earned=evaluation.earned,
         possible=evaluation.possible,
-        total=len(evaluation.results),
-        passing=len(evaluation.results) - len(not_passed),
-        failed=tuple(_build_complaint(result, stored) for result in evaluation.blockers),
-        warnings=tuple(_build_complaint(result, stored) for result in not_passed if result.verdict is Verdict.WARN),
+        total=sum(not result.rule.guard for result in evaluation.results),
+        passing=sum(not result.rule.guard for result in evaluation.results if result.verdict is Verdict.PASS),
+        failed=_build_complaints(
+            (blocker for blocker in evaluation.blockers if blocker.verdict is Verdict.FAIL), stored
+        ),
+        warnings=_build_complaints((result for result in not_passed if result.verdict is Verdict.WARN), stored),
+        errors=_build_complaints((result for result in not_passed if result.verdict is Verdict.ERROR), stored),
         rule_results=tuple(stored.values()),
         assumptions=tuple(result.rule.id for result in not_passed if _is_assumed(result)),
-        must_not=tuple(result.rule.id for result in evaluation.blockers if result.rule.must_not),
+        must_not=tuple(
+            blocker.rule.id
+            for blocker in evaluation.blockers
+            if blocker.rule.must_not and blocker.verdict is Verdict.FAIL
+        ),
         regressions=_find_regressions(stored.values(), criteria, previous),
         held_out=_score_held_out_rules(evaluation.results),
     )
+
+
+def group_verdicts(criteria: RunCriteria, evaluation: Evaluation) -> dict[Verdict, dict[Severity, list[str]]]:
+    """Return the ids of all active rules by verdict and severity: short, also with thousands of rules."""
+    verdicts = {result.id: result.verdict for result in evaluation.rule_results}
+    groups: dict[Verdict, dict[Severity, list[str]]] = {}
+    for rule in criteria.get_active_rules(evaluation.phase):
+        verdict = verdicts.get(rule.id, Verdict.PASS)
+        groups.setdefault(verdict, {}).setdefault(rule.severity, []).append(rule.id)
+    return groups
 
 
 def _score_held_out_rules(results: Iterable[Result]) -> float | None:
@@ -97,9 +114,16 @@ def _sanitize_finding(finding: Finding, limit: int) -> Finding:
     )
 
 
-def _build_complaint(result: Result, stored: Mapping[str, RuleResult]) -> Complaint:
-    rule = result.rule
-    return Complaint(id=rule.id, severity=rule.severity, message=shorten(stored[rule.id].details, _MAX_TEXT_LENGTH))
+def _build_complaints(results: Iterable[Result], stored: Mapping[str, RuleResult]) -> tuple[Complaint, ...]:
+    """Return a complaint for each result; must-not rules block, whatever their severity."""
+    return tuple(
+        Complaint(
+            id=result.rule.id,
+            severity=Severity.FAIL if result.is_blocking else result.rule.severity,
+            message=shorten(stored[result.rule.id].details, _MAX_TEXT_LENGTH),
+        )
+        for result in results
+    )
 
 
 def _is_assumed(result: Result) -> bool:
@@ -114,5 +138,5 @@ def _find_regressions(
         return ()
     unmet = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS} | previous.unmet
     judged = criteria.get_active_ids(previous.phase)
-    worse = (result.id for result in stored if result.verdict is not Verdict.NA)
+    worse = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
     return tuple(name for name in worse if name in judged and name not in unmet)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from pytest_loop.core.judging.tampering import REPORTED_KINDS
+from pytest_loop.core.judging.tampering import FORBIDDEN, LEFT_OUT, REPORTED_KINDS
+from pytest_loop.core.model.attempt import Attempt
 from pytest_loop.core.model.evaluation import Critique, Evaluation, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Attempt, Review
+from pytest_loop.core.model.run_state import Review
 from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
 from pytest_loop.core.text.lengths import estimate_tokens, fit_tokens, shorten
@@ -34,31 +35,54 @@ def build_critique(
     """Choose the issues of an evaluation: rules with one cause are one issue; warnings only if nothing blocks."""
     rules = criteria.by_id
     unmet = sorted(_find_unmet(now, rules), key=lambda result: _rank_importance(rules[result.id]))
-    groups = _group_results(unmet, _identify_cause)
-    if len(groups) > MAX_ISSUES:  # grouping too much is better than omitting a cause
-        groups = _group_results(unmet, _guess_cause)
+    groups = group_by_cause(unmet, MAX_ISSUES)
     groups.sort(key=lambda group: (_rank_importance(rules[group[0].id]), -len(group)))
     first = (*_report_tampering(now.findings), *_report_review(review))
-    chosen = groups[: MAX_ISSUES - len(first)]
-    issues = (*first, *(_build_issue(group, rules[group[0].id], now, attempts) for group in chosen))
+    last = (*_report_left_out(now.findings), *_report_other_edits(now.findings))
+    chosen = groups[: MAX_ISSUES - len(first) - len(last)]
+    issues = (*first, *(_build_issue(group, rules[group[0].id], now, attempts) for group in chosen), *last)
     return Critique(issues=issues, left_out=len(unmet) - sum(map(len, chosen)), tokens=tokens)
 
 
 def _report_tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
     """Report tampering first: no score counts until it is undone."""
-    problems = [
-        f"{finding.path or finding.rule}: {finding.detail}"
-        for finding in findings
-        if finding.kind not in REPORTED_KINDS
-    ]
-    if problems:
+    if signs := [finding for finding in findings if finding.kind not in (*REPORTED_KINDS, FORBIDDEN, LEFT_OUT)]:
         yield Issue(
             rule_id="the judge itself",
-            problem=shorten("; ".join(problems[:_MAX_OTHERS]), 800) + _format_more(len(problems) - _MAX_OTHERS),
+            problem=_join_findings(signs),
             fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
             "has been put back.",
             expected_effect="the next evaluation counts",
         )
+
+
+def _report_left_out(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report files without which the rules were judged: they may be the reason why these fail."""
+    if files := [finding for finding in findings if finding.kind == LEFT_OUT]:
+        yield Issue(
+            rule_id="files that are not part of the change",
+            problem=_join_findings(files),
+            fix_instruction="Put what the product needs where git does not ignore it, outside of the folders of tools.",
+            expected_effect="the evaluation sees it",
+            severity=Severity.INFO,
+        )
+
+
+def _report_other_edits(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report edits of files that may not be changed: they were put back, and keep nothing from passing."""
+    if edits := [finding for finding in findings if finding.kind == FORBIDDEN]:
+        yield Issue(
+            rule_id="other files",
+            problem=_join_findings(edits),
+            fix_instruction="Change only the files that may be changed, and write notes into a temporary folder.",
+            expected_effect="nothing has to be put back",
+            severity=Severity.INFO,
+        )
+
+
+def _join_findings(findings: Sequence[SealFinding]) -> str:
+    texts = [f"{finding.path or finding.rule}: {finding.detail}" for finding in findings]
+    return shorten("; ".join(texts[:_MAX_OTHERS]), 800) + _format_more(len(texts) - _MAX_OTHERS)
 
 
 def _report_review(review: Review | None) -> Iterator[Issue]:
@@ -83,7 +107,15 @@ def _find_unmet(now: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
 
 def _rank_importance(rule: RunRule) -> tuple[bool, Fraction]:
     """Sort must-not rules first, then by severity times weight."""
-    return not rule.must_not, -_RANK[rule.severity] * rule.weight
+    weight = rule.severity.weight if rule.guard else rule.weight
+    return not rule.must_not, -_RANK[rule.severity] * weight
+
+
+def group_by_cause(results: Sequence[RuleResult], limit: int) -> list[list[RuleResult]]:
+    """Group results that fail alike; with more than `limit` groups, also those that probably have the same cause."""
+    groups = _group_results(results, _identify_cause)
+    # Grouping too much is better than omitting a cause.
+    return groups if len(groups) <= limit else _group_results(results, _guess_cause)
 
 
 def _group_results(
@@ -134,6 +166,8 @@ def _build_issue(group: list[RuleResult], rule: RunRule, now: Evaluation, attemp
 
 
 def _describe_aim(rule: RunRule) -> str:
+    if rule.guard:
+        return "Make it pass again: it passed before the first edit, and must keep passing"
     if rule.description == rule.id and not rule.must_not:  # a test without a mark has only its name
         return "Make it pass"
     return f"{'This must not be so' if rule.must_not else 'Make this true'}: {rule.description}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Outcome, Phase, Rule, SessionPlan, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
@@ -19,13 +20,13 @@ _MAX_NAMES = 3
 _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 
 
-def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str], checks: Mapping[str, str]) -> RunCriteria:
+def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str]) -> RunCriteria:
     """Combine all criteria of a session into those of a run.
 
-    The highest threshold counts, and an id that occurs in two files is prefixed with its file. `checks` are the checks
-    that are sentences, by key.
+    The highest threshold counts, and an id that occurs in two files is prefixed with its file.
     """
     counts = Counter(rule.id for criteria in plan.criteria for rule in criteria.rules)
+    checks = _collect_checks(plan)
     rules = tuple(
         _freeze_rule(rule, f"{criteria.source}::{rule.id}", counts[rule.id] > 1, checks)
         for criteria in plan.criteria
@@ -39,9 +40,28 @@ def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str], checks:
     )
 
 
-def _freeze_rule(rule: Rule, key: str, is_shared: bool, checks: Mapping[str, str]) -> RunRule:
-    fields = rule.model_dump()
-    return RunRule.model_validate(fields | {"id": key if is_shared else rule.id, "key": key, "check": checks.get(key)})
+def _collect_checks(plan: SessionPlan) -> dict[str, Any]:
+    """Return the checks by key: those of rule files, and the tests that are bound to a rule."""
+    tests: dict[str, Any] = {}
+    for node_id, keys in plan.items.items():
+        for key in keys:
+            tests.setdefault(key, {"tests": []})["tests"].append(node_id)
+    return tests | plan.checks
+
+
+def find_changed_checks(criteria: RunCriteria, plan: SessionPlan) -> tuple[RunRule, ...]:
+    """Return the rules of rule files whose checks are not those that the run began with."""
+    return tuple(
+        rule
+        for rule in criteria.rules
+        if rule.check is not None and rule.key in plan.checks and plan.checks[rule.key] != rule.check
+    )
+
+
+def _freeze_rule(rule: Rule, key: str, is_shared: bool, checks: Mapping[str, Any]) -> RunRule:
+    check = checks.get(key, {"tests": [rule.id]})  # a test module that cannot be imported has no items
+    names = {"id": key if is_shared else rule.id, "key": key}
+    return RunRule.model_validate(rule.model_dump() | names | {"check": check})
 
 
 def _choose_threshold(all_criteria: Iterable[Criteria], phase: Phase, thresholds: Mapping[str, str]) -> Fraction:
@@ -62,7 +82,12 @@ def is_module_rule(rule: RunRule) -> bool:
 
 def add_module_rules(plan: SessionPlan, paths: Iterable[str]) -> SessionPlan:
     """Add a rule for each test module that cannot be imported, because its tests are unknown."""
-    rules = tuple(Rule(id=path, description=f"{path} can be imported, and its tests pass") for path in paths)
+    return _add_test_rules(
+        plan, tuple(Rule(id=path, description=f"{path} can be imported, and its tests pass") for path in paths)
+    )
+
+
+def _add_test_rules(plan: SessionPlan, rules: tuple[Rule, ...]) -> SessionPlan:
     if not rules:
         return plan
     empty = Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE)
@@ -72,21 +97,40 @@ def add_module_rules(plan: SessionPlan, paths: Iterable[str]) -> SessionPlan:
     return plan.model_copy(update={"criteria": (*others, tests)})
 
 
+def add_guards(plan: SessionPlan, whole: SessionPlan, exempt: Collection[str] = ()) -> SessionPlan:
+    """Add the tests of the `whole` suite that the plan lacks as guards, without those in `exempt`."""
+    goals = {f"{criteria.source}::{rule.id}" for criteria in plan.criteria for rule in criteria.rules}
+    tests = next((criteria for criteria in whole.criteria if criteria.source == TESTS_SOURCE), None)
+    names = [rule.id for rule in tests.rules if f"{TESTS_SOURCE}::{rule.id}" not in goals] if tests else []
+    guards = tuple(
+        Rule(id=name, description=name, weight=Fraction(0), guard=True) for name in names if name not in exempt
+    )
+    items = {key: keys for key, keys in whole.items.items() if key not in plan.items}
+    sources = tuple(dict.fromkeys((*plan.doctest_sources, *whole.doctest_sources)))
+    return _add_test_rules(plan.model_copy(update={"items": plan.items | items, "doctest_sources": sources}), guards)
+
+
 def apply_baseline(
     criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
 ) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
     """Compare two evaluations of the same files: rules that cannot decide anything must not block.
 
-    Returns the new criteria, the unstable rules, and the rules that were skipped or expected to fail.
+    A guard stays only if it passed in both. Returns the new criteria, the unstable rules, and the rules that were
+    skipped or expected to fail.
     """
     idle = (Outcome.SKIPPED, Outcome.XFAILED)
-    unstable = tuple(rule.id for rule in criteria.rules if first.get(rule.key) is not second.get(rule.key))
-    unjudged = tuple(rule.id for rule in criteria.rules if first.get(rule.key) in idle and second.get(rule.key) in idle)
+    kept = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]
+    unstable = tuple(rule.id for rule in kept if first.get(rule.key) is not second.get(rule.key))
+    unjudged = tuple(rule.id for rule in kept if first.get(rule.key) in idle and second.get(rule.key) in idle)
     changes: dict[str, dict[str, object]] = {name: {"severity": Severity.WARN} for name in unstable}
     changes |= {name: {"severity": Severity.INFO, "weight": Severity.INFO.weight} for name in unjudged}
-    rules = tuple(rule.model_copy(update=changes.get(rule.id, {})) for rule in criteria.rules)
+    rules = tuple(rule.model_copy(update=changes.get(rule.id, {})) for rule in kept)
     updated = RunCriteria(name=criteria.name, version=criteria.version, phase=criteria.phase, rules=rules)
     return updated, unstable, unjudged
+
+
+def _has_passed(rule: RunRule, *baselines: Mapping[str, Outcome]) -> bool:
+    return all(outcomes.get(rule.key) is Outcome.PASSED for outcomes in baselines)
 
 
 def plan_steps(rules: Iterable[Rule], unmet: frozenset[str]) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ def decide_verdict(rule: Rule, outcome: Outcome) -> Verdict:
     """Return the verdict of a rule for the worst outcome of its items."""
     if outcome is Outcome.PASSED:
         return Verdict.PASS
+    if outcome is Outcome.UNCHECKED:
+        return Verdict.ERROR
     if outcome is Outcome.ASSUMED or (outcome is Outcome.SKIPPED and not rule.is_blocking):
         return Verdict.NA
     if outcome is Outcome.XFAILED or (rule.severity is Severity.WARN and not rule.must_not):

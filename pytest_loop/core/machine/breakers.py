@@ -30,8 +30,16 @@ def count_repetitions(state: RunState) -> dict[str, tuple[int, int]]:
 
 
 def find_tripped_breakers(state: RunState) -> frozenset[str]:
-    """Return the names of the breakers that have reached their limits."""
+    """Return the names of the breakers that have reached their limits; none where a rule was fixed."""
+    if _has_fixed_rule(state):
+        return frozenset()
     return frozenset(name for name, (times, limit) in count_repetitions(state).items() if 0 < limit <= times)
+
+
+def _has_fixed_rule(state: RunState) -> bool:
+    """Return whether the last edit fixed a rule, other than by undoing the edit before it."""
+    attempts = state.progress.attempts
+    return bool(attempts) and attempts[-1].mended > 0 and not is_undone(state)
 
 
 def _count_stuck(state: RunState) -> int:
@@ -88,12 +96,12 @@ def is_stalled(state: RunState) -> bool:
 
 def is_plateau(state: RunState) -> bool:
     """The score of two iterations in a row changed by less than the share `loop_plateau`."""
-    return is_flat(_list_scores(state), state.setup.breakers.plateau)
+    return not _has_fixed_rule(state) and is_flat(_list_scores(state), state.setup.breakers.plateau)
 
 
 def is_diminishing(state: RunState) -> bool:
     """The score of two iterations in a row changed by less than the share `loop_diminishing`."""
-    return is_flat(_list_scores(state), state.setup.breakers.diminishing)
+    return not _has_fixed_rule(state) and is_flat(_list_scores(state), state.setup.breakers.diminishing)
 
 
 def _list_scores(state: RunState) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Place
 
 
@@ -10,10 +10,15 @@ def get_budgets(state: RunState) -> dict[str, tuple[float | None, float | None]]
     """Return what was used of each limit; None is unknown on the left, unlimited on the right."""
     usage, limits = state.progress.usage, state.setup.limits
     return {
-        "usd": (usage.cost_usd, limits.usd),
+        "usd": (usage.plus(_count_estimate(state)).cost_usd, limits.usd),
         "tokens": (usage.tokens, limits.tokens),
         "seconds": (state.completed_phase_seconds, state.max_completed_phase_seconds),
     }
+
+
+def _count_estimate(state: RunState) -> Usage:
+    is_counted = state.setup.limits.counts_estimates
+    return Usage(cost_usd=state.progress.usage.estimated_usd if is_counted else None)
 
 
 def is_budget_exceeded(state: RunState) -> bool:

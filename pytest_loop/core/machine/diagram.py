@@ -27,7 +27,8 @@ there. If several arrows have the same event, the run goes to the first place th
 ```
 
 {anywhere} can happen at every place. The last two end the run.
-`limits_raised` reopens a run that a limit has stopped. Unknown events change nothing.
+`limits_raised` reopens a run that a limit has stopped, `answered` every run that is not a success.
+Unknown events change nothing.
 
 An experiment is a run over the cases of a workload. It has its own machine:
 

@@ -6,6 +6,8 @@ from functools import singledispatch
 from typing import Any
 
 from pytest_loop.core.events.run_payloads import (
+    AcceptanceTestsPrepared,
+    Answered,
     ArtifactCreated,
     ChecksPrepared,
     CritiqueDone,
@@ -26,11 +28,15 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.machine.breakers import is_stalled
 from pytest_loop.core.machine.progress import rescore, score_evaluation
-from pytest_loop.core.machine.stop_reasons import MAX_STEP_ERRORS, find_row
+from pytest_loop.core.machine.stop_conditions import MAX_STEP_ERRORS
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.attempt import Best
+from pytest_loop.core.model.escalation import Answer
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Best, Limits, PreparedChecks, Review, RunState, State, StepErrors, Stop
-from pytest_loop.core.model.vocabulary import Place, Reason, Status, Step, Target, name_user_stop
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
+from pytest_loop.core.model.vocabulary import Opinion, Place, Reason, Status, Step, Target, name_user_stop
 
 Changes = dict[str, Any]
 
@@ -68,7 +74,11 @@ def _count_seconds(state: State, seconds: float) -> State:
 def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
     """Return what EVALUATE needs: the artifact, and checks for the sentences among the active rules."""
     is_missing = state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash
-    return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if state.unprepared_rules else ()))
+    is_first_edit = state.setup.edits_first and state.iteration == 1
+    return (
+        *((Step.PRODUCE,) if is_missing or is_first_edit else ()),
+        *((Step.PREPARE,) if state.unprepared_rules else ()),
+    )
 
 
 def _list_remaining_steps(state: RunState, completed: Step) -> tuple[Step, ...]:
@@ -98,11 +108,27 @@ def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
     return {"awaited": _list_remaining_steps(state, Step.PREPARE), "prepared_checks": checks}
 
 
+@compute_changes.register
+def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
+    criteria = state.criteria
+    rules = (*criteria.rules, *payload.rules)
+    return {
+        "criteria": RunCriteria(name=criteria.name, version=criteria.version, phase=criteria.phase, rules=rules),
+        "arguments": (*state.setup.arguments, *payload.arguments),
+        "seal": payload.seal,
+        "work_seal": None,
+        "artifact_hash": payload.artifact_hash,
+    }
+
+
 def _record_edit(payload: EditPayload, state: RunState) -> Changes:
     """Record an agent's edit; an exit signal that it does not repeat stays as it was."""
     return {
         "artifact_hash": payload.artifact_hash or state.progress.artifact_hash,
-        "tampering": payload.findings,
+        "last_change": payload.change,
+        "tampering": (*state.signals.tampering, *payload.findings),
+        "rewrites": payload.rewrites,
+        "rewritten": payload.rewritten,
         **({"blocked": payload.blocked} if payload.blocked else {}),
         **({"exit_signal": payload.exit_signal} if payload.exit_signal is not None else {}),
     }
@@ -157,7 +183,7 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
     errors[name] = StepErrors(times=earlier.times + (MAX_STEP_ERRORS if payload.final else 1), reason=payload.reason)
-    return {"step_errors": errors}
+    return {"step_errors": errors, "tampering": (*state.signals.tampering, *payload.findings)}
 
 
 @compute_changes.register
@@ -179,20 +205,78 @@ def _fail(payload: Failed, _state: RunState) -> Changes:
 
 @compute_changes.register
 def _raise_limits(payload: LimitsRaised, state: RunState) -> Changes:
-    """Raise limits, and reopen a run that one of them has stopped; unconfirmed work is judged again."""
+    """Raise limits, and reopen a run that one of them has stopped; what waited for a person or the set-up is judged."""
+    changes = _compute_limits(payload, state)
+    if state.is_over:
+        changes |= _reopen(state)
+        if state.stop.reason in (Reason.UNCONFIRMED.value, Reason.SETUP_ERROR.value):
+            changes["current_step"] = Place.EVALUATE
+    return changes
+
+
+@compute_changes.register
+def _record_answer(payload: Answered, state: RunState) -> Changes:
+    """Record an answer, and reopen the run: what it answers does not stop the run again.
+
+    A confirmation, or a set-up that was fixed, is judged at once. An answer to an outstanding review rejects the work.
+    """
+    answer = Answer(
+        text=payload.text,
+        question=payload.question,
+        iteration=state.iteration,
+        evaluations=state.progress.evaluations,
+        unsealed=payload.unseal,
+    )
+    changes = _compute_limits(payload, state) | {"answers": (*state.signals.answers, answer), "blocked": None}
+    if state.is_over:
+        changes |= _reopen(state)
+    if state.stop.reason == Reason.SETUP_ERROR.value:
+        changes["current_step"] = Place.EVALUATE
+    if payload.confirmed:
+        confirmed = (*state.signals.confirmed_rules, *payload.confirmed)
+        changes |= {"current_step": Place.EVALUATE, "confirmed_rules": confirmed}
+    elif state.is_review_pending:
+        changes["review"] = Review(status=Opinion.REJECT, feedback=payload.text)
+    if payload.unseal and state.setup.seal:
+        changes["seal"] = state.setup.seal.unseal(payload.unseal)
+    return changes
+
+
+def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
     limits = state.setup.limits
+    if payload.is_exact:
+        return _replace_limits(payload, state)
     seconds = _find_higher(state.max_completed_phase_seconds, payload.max_completed_phase_seconds)
-    changes: Changes = {
-        "limits": Limits(usd=_find_higher(limits.usd, payload.usd), tokens=_find_higher(limits.tokens, payload.tokens)),
+    raised = {"usd": _find_higher(limits.usd, payload.usd), "tokens": _find_higher(limits.tokens, payload.tokens)}
+    return {
+        "limits": limits.model_copy(update=raised),
         "max_iterations": max(state.max_iterations, payload.max_iterations),
         "max_completed_phase_seconds": seconds,
     }
-    if state.is_over:
-        changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_request": "", "stagnation_count": 0}
-        if find_row(state.stop.reason).restarts_breakers:
-            changes["agent_since"] = state.iteration + 1
-        if state.stop.reason == Reason.UNCONFIRMED.value:
-            changes["current_step"] = Place.EVALUATE
+
+
+def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
+    """Return the limits that a payload names as it names them; others stay."""
+    given = payload.model_fields_set
+    named: Changes = {name: getattr(payload, name) for name in ("usd", "tokens") if name in given}
+    others = ("max_iterations", "max_completed_phase_seconds")
+    return {
+        "limits": state.setup.limits.model_copy(update=named),
+        **{name: getattr(payload, name) for name in others if name in given},
+    }
+
+
+def _reopen(state: RunState) -> Changes:
+    """Return what lets a run continue that was over: errors and repetitions are counted anew."""
+    changes: Changes = {
+        "status": Status.RUNNING,
+        "stop": Stop(),
+        "stop_request": "",
+        "stagnation_count": 0,
+        "step_errors": {},
+    }
+    if find_row(state.stop.reason).restarts_breakers:
+        changes["agent_since"] = state.iteration + 1
     return changes
 
 

@@ -17,7 +17,7 @@ from pytest_loop.core.events.experiment_payloads import (
     PoliciesChanged,
     RegressionDetected,
 )
-from pytest_loop.core.events.run_payloads import Payload
+from pytest_loop.core.events.run_payloads import Answered, LimitsRaised, Payload
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command, Machine, Transitions
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow
 from pytest_loop.core.model.run_state import RunState
@@ -84,7 +84,21 @@ class ExperimentMachine(Machine[ExperimentState]):
     def apply_payload(self, state: ExperimentState, payload: Payload) -> ExperimentState:
         changes = _compute_experiment_changes(payload, state.experiment)
         after = super().apply_payload(state, payload)
-        return after.replace(experiment=state.experiment.replace(**changes)) if changes else after
+        after = after.replace(experiment=state.experiment.replace(**changes)) if changes else after
+        return after.replace(**_compute_run_changes(payload, state))
+
+
+def _compute_run_changes(payload: Payload, state: ExperimentState) -> Changes:
+    """Return what an event changes outside of the experiment: sealed plugins, the agent that composes, the place."""
+    seal = state.setup.seal
+    match payload:
+        case BaselineDone() if seal is not None and seal.plugins is None:
+            return {"seal": seal.model_copy(update={"plugins": payload.plugins})}
+        case PlateauReached(next_agent=agent) if agent:
+            return {"agent_index": state.progress.agent_index + 1, "agent_since": state.iteration + 1}
+        case LimitsRaised() if state.experiment.is_calibrated is False:
+            return {"current_step": Place.PREPARE}
+    return {}
 
 
 EXPERIMENT_MACHINE = ExperimentMachine()
@@ -187,9 +201,25 @@ def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
 
 
 @_compute_experiment_changes.register
+def _repeat_calibration(_payload: LimitsRaised, experiment: Experiment) -> Changes:
+    return {"is_calibrated": None} if experiment.is_calibrated is False else {}
+
+
+@_compute_experiment_changes.register
+def _record_answer(payload: Answered, experiment: Experiment) -> Changes:
+    """Continue an experiment that a policy has stopped: the answer asks for something different."""
+    changes = _repeat_calibration(payload, experiment)
+    if experiment.regression is OnRegression.STOP:
+        changes["regression"] = OnRegression.DIFFERENT
+    if experiment.plateau is OnPlateau.STOP:
+        changes |= _settle_plateau(experiment, OnPlateau.CONTINUE)
+    return changes
+
+
+@_compute_experiment_changes.register
 def _change_policies(payload: PoliciesChanged, experiment: Experiment) -> Changes:
     """Apply the new policies that continue an experiment which a policy has stopped."""
-    changes: Changes = {}
+    changes = _repeat_calibration(payload, experiment)
     policies: Changes = {}
     if experiment.regression is OnRegression.STOP and payload.on_regression:
         changes["regression"] = policies["on_regression"] = payload.on_regression

@@ -7,12 +7,16 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_loop.core.events.run_payloads import EvaluationDone
+from pytest_loop.core.judging.tampering import FORBIDDEN
+from pytest_loop.core.model.attempt import Attempt, Best, Failing
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Attempt, Best, Failing, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import shorten
 
 KEPT_ATTEMPTS = 8
 MAX_OPEN = 5
+MAX_MESSAGE = 150
 _TOLERANCE = 1e-9
 
 
@@ -24,15 +28,22 @@ def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]
         for attempt in state.progress.attempts
         if attempt.iteration != state.iteration
     )
-    attempt = _make_attempt(state, evaluation, payload.rewrites)
+    attempt = _make_attempt(state, evaluation, max(payload.rewrites, state.progress.rewrites))
     return {
         "evaluation": evaluation,
         "tampering": (),
+        "put_back": state.progress.put_back | _list_put_back(evaluation),
         "evaluations": state.progress.evaluations + 1,
         "attempts": (*earlier, attempt)[-KEPT_ATTEMPTS:],
         "artifact_hash": _find_artifact_hash(state, evaluation),
         **({} if evaluation.void else _compute_gain(state, evaluation)),
     }
+
+
+def _list_put_back(evaluation: Evaluation) -> dict[str, str]:
+    """Return the kinds of edits that were undone, by the path of the file."""
+    kinds = ("sealed", FORBIDDEN)
+    return {finding.path: finding.kind for finding in evaluation.findings if finding.path and finding.kind in kinds}
 
 
 def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:
@@ -67,7 +78,10 @@ def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Att
         passed=evaluation.passed,
         void=evaluation.void,
         artifact_hash=evaluation.artifact_hash,
+        unchanged=last is not None and counted is None and last.artifact_hash == evaluation.artifact_hash,
         rewrites=rewrites,
+        rewritten=state.progress.rewritten,
+        message=_find_message(evaluation),
         open=tuple(failing)[:MAX_OPEN],
         unmet=len(failing),
         mended=len(before.keys() - failing.keys()) + (counted.mended if counted else 0),
@@ -75,6 +89,14 @@ def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Att
         failing=failing,
         same_since=last.same_since if last and is_same else state.iteration,
     )
+
+
+def _find_message(evaluation: Evaluation) -> str:
+    """Return the first line of the first failure, or of the first warning."""
+    first = next(iter((*evaluation.failed, *evaluation.warnings)), None)
+    details = [result.details for result in evaluation.rule_results if first and result.id == first.id]
+    lines = "".join(details[:1]).strip().splitlines()
+    return shorten(lines[0], MAX_MESSAGE) if lines else ""
 
 
 def _list_failing(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:

@@ -9,6 +9,7 @@ from typing import ClassVar, Generic
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import (
+    Answered,
     IterationAdvanced,
     LimitsRaised,
     OtherPayload,
@@ -43,6 +44,7 @@ class Command:
 
 PRODUCE = Command(Kind.ARTIFACT_CREATED, Step.PRODUCE)
 PREPARE = Command(Kind.CHECKS_PREPARED, Step.PREPARE)
+PREPARE_TESTS = Command(Kind.TESTS_PREPARED, Step.PREPARE)
 _COMMANDS = {
     Place.PLAN: Command(Kind.PLAN_CREATED, Step.PLAN),
     Place.PREPARE: PREPARE,
@@ -110,15 +112,11 @@ class Machine(ABC, Generic[State]):
 
     def list_open_rows(self, state: State) -> tuple[StopRow, ...]:
         """Return the reasons that may end the run at its place: all of them only after an evaluation."""
-        if state.current_step is Place.CRITIQUE and not state.is_ready_for_b:
+        if state.current_step is Place.CRITIQUE and not state.is_ready_for_b and not state.is_answered:
             return self.rows
         if state.current_step is Place.CRITIQUE and not state.criteria.has_phase_b:
             return ()  # B decides at once and without cost
-        return tuple(
-            row
-            for row in self.rows
-            if row.is_interruption or (state.is_refined and row.reason is Reason.ITERATION_LIMIT)
-        )
+        return tuple(row for row in self.rows if row.is_interruption or (state.is_refined and row.is_after_edit))
 
     def list_due(self, state: State) -> tuple[Command, ...]:
         """Return what comes next unless there is a reason to stop."""
@@ -141,6 +139,8 @@ class Machine(ABC, Generic[State]):
     def _is_possible(self, state: State, payload: Payload) -> bool:
         if isinstance(payload, OtherPayload):
             return False
+        if isinstance(payload, Answered):
+            return not state.stop.passed
         if isinstance(payload, LimitsRaised):
             return not state.is_over or _can_reopen(state, payload)
         if state.is_over:
@@ -171,9 +171,10 @@ class Machine(ABC, Generic[State]):
 
 
 def _can_reopen(state: RunState, payload: LimitsRaised) -> bool:
-    if state.stop.reason == Reason.UNCONFIRMED.value:
+    row = find_row(state.stop.reason)
+    if row.reopens_on_resume or row.reason is Reason.UNCONFIRMED:
         return True
-    return bool(payload.model_fields_set.intersection(find_row(state.stop.reason).reopened_by))
+    return bool(payload.model_fields_set.intersection(row.reopened_by))
 
 
 class RunMachine(Machine[RunState]):
@@ -184,6 +185,7 @@ class RunMachine(Machine[RunState]):
         (Place.PLAN, Kind.PLAN_CREATED): (Place.PRODUCE_PREPARE, Place.EVALUATE),
         (Place.PRODUCE_PREPARE, Kind.ARTIFACT_CREATED): (Place.PRODUCE_PREPARE, Place.EVALUATE),
         (Place.PRODUCE_PREPARE, Kind.CHECKS_PREPARED): (Place.PRODUCE_PREPARE, Place.EVALUATE),
+        (Place.PREPARE, Kind.TESTS_PREPARED): (Place.PREPARE, Place.EVALUATE),
         (Place.PREPARE, Kind.CHECKS_PREPARED): (Place.EVALUATE,),
         (Place.EVALUATE, Kind.EVALUATION_DONE): (Place.CRITIQUE,),
         (Place.CRITIQUE, Kind.PHASE_SWITCHED): (Place.PREPARE, Place.EVALUATE, Place.CRITIQUE),
@@ -195,8 +197,14 @@ class RunMachine(Machine[RunState]):
     rows = tuple(row for row in STOP_ROWS if row.in_runs)
 
     def begin(self, state: RunState) -> RunState:
-        """Judge what exists already before an agent is asked to improve it."""
-        if state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash:
+        """Judge what exists already before an agent is asked to improve it, unless all of it passes anyway.
+
+        Tests for the task are written before anything else.
+        """
+        if state.setup.work_seal is not None:
+            return state.replace(current_step=Place.PREPARE)
+        is_missing = state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash
+        if is_missing or state.setup.edits_first:
             return state
         return state.replace(current_step=Place.PREPARE if state.unprepared_rules else Place.EVALUATE)
 
@@ -204,6 +212,8 @@ class RunMachine(Machine[RunState]):
         if state.current_step is Place.PRODUCE_PREPARE:
             awaited = state.progress.awaited or (Step.PRODUCE,)
             return tuple(PRODUCE if step is Step.PRODUCE else PREPARE for step in awaited)
+        if state.current_step is Place.PREPARE and state.setup.work_seal is not None:
+            return (PREPARE_TESTS,)
         if state.current_step is Place.CRITIQUE and state.is_ready_for_b:
             return (Command(Kind.PHASE_SWITCHED),)
         return super().list_due(state)

@@ -41,26 +41,69 @@ class SealFinding(Value):
 class Seal(Value):
     """The sealed files of a run, and the state of its tests before the first edit.
 
-    `files` is the hash of the list of all files, `site` that of the modules which every interpreter loads first.
-    `unstable` rules differed between two baselines, `unjudged` ones were skipped or expected to fail. `outputs` are
-    written by sessions and not sealed.
+    `files` is the hash of the list of all files, `start_digest` that of their contents, `site` that of the modules
+    which every interpreter loads first. `plugins` are those of the sessions before the first edit, None as long as
+    there was no such session. `unstable` rules differed between two baselines, `unjudged` ones were skipped or expected
+    to fail. `outputs` are written by sessions and not sealed. `guard_seconds` is how long all guards took.
+    `replaced_tests` are generated: their code is not what their file says.
+    `test_counts` is how many tests the command of a rule ran.
+    `ignored` are source files that ignore files name.
+    `interference` is what code under test did to its sessions: a path, or an empty text, and a sentence.
+    `written` are paths that a fence would keep read-only, but that the baseline wrote; None if none was observed.
+    `opened` are paths in which agents may install. `named` are sealed files that the task wants to be edited.
+    `doctest_sources` are modules of the product whose examples must stay. `module_folders` are the folders of the
+    project in which sessions search modules.
+    `outer` are hashes of configuration outside of the project; None if unknown.
+    `left_out` is the hash of the list of files that no scan lists. `session_seconds` is how long a session took,
+    `taken_at` when the baseline was taken, in nanoseconds. `build` is the command that builds what is compiled.
     """
 
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     files: str = ""
+    start_digest: str = ""
     site: str = ""
-    plugins: tuple[str, ...] = ()
+    plugins: tuple[str, ...] | None = ()
     unstable: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    guard_seconds: float = 0.0
+    replaced_tests: tuple[str, ...] = ()
+    interference: tuple[tuple[str, str], ...] = ()
+    ignored: tuple[str, ...] = ()
+    test_counts: dict[str, int] = Field(default_factory=dict)
+    written: tuple[str, ...] | None = None
+    opened: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    doctest_sources: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
+    outer: dict[str, str] | None = None
+    left_out: str = ""
+    session_seconds: float = 0.0
+    taken_at: int = 0
+    build: str = ""
+
+    def unseal(self, patterns: tuple[str, ...]) -> Seal:
+        """Return the seal without files that match patterns; if only some files may be changed, these may too."""
+        allow = (*self.allow, *patterns) if self.allow else ()
+        return self.model_copy(
+            update={"patterns": (*self.patterns, *(f"!{pattern}" for pattern in patterns)), "allow": allow}
+        )
+
+
+class NewTests(Value):
+    """The tests that an agent added: how many there are, and those that do not pass."""
+
+    total: int = 0
+    failing: tuple[str, ...] = ()
 
 
 class Evaluation(Value):
     """One EVALUATE: the score, and every rule that does not pass; what is not listed passed.
 
-    `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `held_out` is the score of
-    the rules that no agent has seen.
+    `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `errors` are rules whose
+    checks cannot be carried out: they neither pass nor say anything about the artifact. `held_out` is the score of the
+    rules that no agent has seen.
     """
 
     artifact_hash: str = ""
@@ -74,6 +117,7 @@ class Evaluation(Value):
     passing: int = 0
     failed: tuple[Complaint, ...] = ()
     warnings: tuple[Complaint, ...] = ()
+    errors: tuple[Complaint, ...] = ()
     rule_results: tuple[RuleResult, ...] = ()
     assumptions: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
@@ -81,16 +125,28 @@ class Evaluation(Value):
     held_out: float | None = None
     void: bool = False
     findings: tuple[SealFinding, ...] = ()
+    new_tests: NewTests | None = None
 
     @property
     def unmet(self) -> frozenset[str]:
-        """The rules that failed or warned; a failing rule that is only tracked is none of them."""
+        """The rules that failed or warned, and that an agent can fix; not those that are only tracked."""
         return frozenset(result.id for result in (*self.failed, *self.warnings))
 
     @property
     def is_clean(self) -> bool:
         """Whether it can be trusted, and nothing in it blocks."""
-        return not self.void and not self.failed and not self.must_not
+        return not self.void and not self.failed and not self.must_not and not self.blocking_errors
+
+    @property
+    def blocking_errors(self) -> tuple[Complaint, ...]:
+        """The rules that would block if they failed, and cannot be judged."""
+        return tuple(error for error in self.errors if error.severity is Severity.FAIL)
+
+    @property
+    def is_waiting_for_setup(self) -> bool:
+        """Whether rules cannot be judged, and nothing else keeps the evaluation from passing."""
+        is_rest_fixed = not self.failed and (bool(self.blocking_errors) or not self.warnings)
+        return bool(self.errors) and not self.void and not self.is_reached and is_rest_fixed
 
     @property
     def is_reached(self) -> bool:

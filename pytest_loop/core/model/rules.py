@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -56,6 +56,7 @@ class Verdict(str, Enum):
     FAIL = "fail"
     WARN = "warn"
     NA = "na"
+    ERROR = "error"  # the check cannot be carried out: no statement about what is judged
 
 
 class Proof(str, Enum):
@@ -88,6 +89,7 @@ class Outcome(str, Enum):
     ASSUMED = "assumed"
     SKIPPED = "skipped"
     XFAILED = "xfailed"
+    UNCHECKED = "unchecked"  # the check cannot be carried out
     FAILED = "failed"
     ERROR = "error"
     MISSING = "missing"
@@ -118,6 +120,7 @@ class Evidence(Value):
     """The report of one item about its rules.
 
     `inputs` is a hash of everything that the verdict depends on, or empty; `reused`: taken from an earlier session.
+    `tests`: how many tests a command ran, and how many of them passed, if it says so.
     """
 
     outcome: Outcome
@@ -126,6 +129,7 @@ class Evidence(Value):
     seconds: float = 0.0
     inputs: str = ""
     reused: bool = False
+    tests: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.findings)) or self.text
@@ -140,7 +144,7 @@ class Remedy(Value):
 
 
 class Rule(Value):
-    """One requirement."""
+    """One requirement; a `guard` passed before the first edit and must keep passing, and is never the goal."""
 
     id: str
     description: str
@@ -149,6 +153,7 @@ class Rule(Value):
     phase: Phase = Phase.A
     must_not: bool = False
     holdout: bool = False
+    guard: bool = False
     repeat: int = 1
     need: str = "all"
     fix: str | None = None
@@ -186,13 +191,23 @@ class Criteria(Value):
 class SessionPlan(Value):
     """The plan of a session: all rules, and the rules (`source::id`) of each selected item.
 
-    `sentences` are checks in plain words that are not concrete yet; `judges` are the files with check functions.
+    `checks` are the checks of rule files as they are written there. `judges` are files of checks: their functions and
+    schemas, and rule files that others extend. `command_files` are named by commands; in a project they may be product.
+    `documents` are the sources whose checks can read a document, each with the path it names, or an empty text.
+    `obstacles` say why checks cannot be carried out here, as far as that is known without running them.
+    `replaced_tests` are test functions that are not what their source file says. `doctest_sources` are modules whose
+    only tests are in their docstrings.
     """
 
     criteria: tuple[Criteria, ...] = ()
     items: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    sentences: dict[str, str] = Field(default_factory=dict)
+    checks: dict[str, Any] = Field(default_factory=dict)
     judges: tuple[str, ...] = ()
+    command_files: tuple[str, ...] = ()
+    documents: dict[str, str] = Field(default_factory=dict)
+    obstacles: dict[str, str] = Field(default_factory=dict)
+    replaced_tests: tuple[str, ...] = ()
+    doctest_sources: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
@@ -205,7 +220,12 @@ class Result(NamedTuple):
 
     @property
     def is_blocking(self) -> bool:
-        return self.verdict is Verdict.FAIL and self.rule.is_blocking
+        return self.verdict in (Verdict.FAIL, Verdict.ERROR) and self.rule.is_blocking
+
+    @property
+    def is_unverified(self) -> bool:
+        is_assumed = any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
+        return self.verdict is Verdict.NA and self.rule.is_blocking and is_assumed
 
 
 @dataclass(frozen=True)
@@ -236,6 +256,11 @@ class CriteriaScore:
     @property
     def passed(self) -> bool:
         return self.score >= self.threshold and not self.blockers
+
+    @cached_property
+    def unverified(self) -> tuple[Result, ...]:
+        """The rules that block, and that neither an agent nor a person has judged: no success in a plain session."""
+        return tuple(result for result in self.not_passed if result.is_unverified)
 
     def select_results(self, verdict: Verdict) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.verdict is verdict)

@@ -27,11 +27,16 @@ Exact = Annotated[Fraction, BeforeValidator(_parse_exactly), PlainSerializer(_se
 
 
 class RunRule(Rule):
-    """A frozen rule; `key` is its name in a session, `check` the sentence that its author wrote."""
+    """A frozen rule; `key` is its name in a session, `check` what its author wrote: text is a sentence."""
 
     weight: Exact = Fraction(2)
     key: str = ""
     check: Any = None
+
+    @property
+    def source(self) -> str:
+        """The rule file, from the root of the project if it is inside."""
+        return self.key.partition("::")[0]
 
 
 class Level(Value):
@@ -88,6 +93,16 @@ class RunCriteria(Value):
             thresholds={phase: level.threshold for phase, level in self.phase.items()},
             rules=self.rules,
         )
+
+    @cached_property
+    def goals(self) -> tuple[RunRule, ...]:
+        """The rules that say what is to be reached, without guards."""
+        return tuple(rule for rule in self.rules if not rule.guard)
+
+    @cached_property
+    def guards(self) -> tuple[RunRule, ...]:
+        """The rules that passed before the first edit and must keep passing."""
+        return tuple(rule for rule in self.rules if rule.guard)
 
     @property
     def has_phase_b(self) -> bool:

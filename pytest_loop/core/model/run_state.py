@@ -6,12 +6,17 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
+from pytest_loop.core.model.attempt import Attempt, Best
+from pytest_loop.core.model.changed_parts import ChangedParts
+from pytest_loop.core.model.escalation import Answer, IterationControl
 from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
 
 SHORT_HASH_LENGTH = 8
+# The name under which a person confirms that an agent rightly changed no file.
+UNCHANGED_FILES = "the unchanged files"
 State = TypeVar("State", bound="RunState")
 
 # Counts and limits are whole numbers: neither "600", nor 600.5, nor true.
@@ -27,13 +32,23 @@ class Task(Value):
 
 
 class Usage(Value):
-    """Tokens and costs that agents reported; unknown is None, never 0."""
+    """Tokens and costs that agents reported; unknown is None, never 0.
+
+    `estimated_usd` is the price of tokens whose cost is unknown, by the table that `estimated_by` names.
+    """
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     cost_usd: Amount | None = None
+    estimated_usd: Amount | None = None
+    estimated_by: str = ""
 
     def plus(self, other: Usage) -> Usage:
-        return Usage(tokens=_add(self.tokens, other.tokens), cost_usd=_add(self.cost_usd, other.cost_usd))
+        return Usage(
+            tokens=_add(self.tokens, other.tokens),
+            cost_usd=_add(self.cost_usd, other.cost_usd),
+            estimated_usd=_add(self.estimated_usd, other.estimated_usd),
+            estimated_by=other.estimated_by or self.estimated_by,
+        )
 
 
 def _add(first: Any, second: Any) -> Any:
@@ -62,10 +77,11 @@ class Stop(Value):
 
 
 class Limits(Value):
-    """The budgets of a run; None is no limit."""
+    """The budgets of a run; None is no limit. With `counts_estimates`, estimated costs count too."""
 
     usd: Amount | None = 25.0
     tokens: int | None = None
+    counts_estimates: bool = False
 
 
 class Breakers(Value):
@@ -85,7 +101,7 @@ class ConfirmedDraft(Value):
     """The draft that was confirmed before the run began.
 
     `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
-    undo. `says_when` is false if the criteria were only inferred from the kind of work.
+    undo.
     """
 
     shape: str = "tool"
@@ -93,7 +109,6 @@ class ConfirmedDraft(Value):
     reversal: str = "2B"
     clarity: int | None = None
     confirmed_by: str = ""
-    says_when: bool = True
 
 
 class Review(Value):
@@ -118,45 +133,21 @@ class PreparedChecks(Value):
     checks: tuple[RuleChecks, ...] = ()
 
 
-class Failing(Value):
-    """A rule that does not pass: its message, and the iteration since which it has been the same."""
+class Origin(Value):
+    """How a run was started: its command line, the commit that was checked out, and the versions of programs."""
 
-    signature: str = ""
-    since: int
-
-
-class Attempt(Value):
-    """The result of one iteration.
-
-    `open` names the first rules that do not pass, `unmet` counts them. `failing` has all of them, and `same_since` the
-    iteration since which they have been the same; `failing` is kept for the last attempt only.
-    """
-
-    iteration: int
-    phase: Phase
-    score: float
-    passed: bool
-    void: bool = False
-    artifact_hash: str = ""
-    rewrites: int = 0
-    open: tuple[str, ...] = ()
-    unmet: int = 0
-    mended: int = 0
-    broken: int = 0
-    failing: dict[str, Failing] = Field(default_factory=dict)
-    same_since: int = 1
-
-
-class Best(Value):
-    """The best evaluation of the current phase that is not void."""
-
-    iteration: int
-    score: float
-    phase: Phase = Phase.A
+    command: str = ""
+    revision: str = ""
+    versions: dict[str, str] = Field(default_factory=dict)
 
 
 class Setup(Value):
-    """The decisions from before the run began; only limits are raised later."""
+    """The decisions from before the run began; only limits are raised later.
+
+    `is_unsigned` says that another machine or tool may have written the history before the run was resumed.
+    With `edits_first` the agent works before the first evaluation: every rule passes already, and must keep passing.
+    With `work_seal` the agent first writes tests for the task, and may change nothing else; the work has that seal.
+    """
 
     target: Target = Target.ARTIFACT
     artifact: str = ""
@@ -167,8 +158,13 @@ class Setup(Value):
     inferred_rules: str = ""
     limits: Limits = Field(default_factory=Limits)
     breakers: Breakers = Field(default_factory=Breakers)
+    control: IterationControl = Field(default_factory=IterationControl)
     draft: ConfirmedDraft = Field(default_factory=ConfirmedDraft)
     seal: Seal | None = None
+    edits_first: bool = False
+    is_unsigned: bool = False
+    work_seal: Seal | None = None
+    origin: Origin = Field(default_factory=Origin)
 
 
 class Progress(Value):
@@ -176,10 +172,12 @@ class Progress(Value):
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
-    in the iteration `agent_since`.
+    in the iteration `agent_since`. The last edit wrote the file `rewritten` most often, `rewrites` times.
+    `put_back` are the kinds of edits that were undone, by the path of the file.
     """
 
     artifact_hash: str = ""
+    last_change: ChangedParts | None = None
     awaited: tuple[Step, ...] = ()
     open_seconds: Amount = 0
     last_completed_step: str = ""
@@ -190,15 +188,23 @@ class Progress(Value):
     best: Best | None = None
     agent_index: int = 0
     agent_since: int = 1
+    rewrites: int = 0
+    rewritten: str = ""
+    put_back: dict[str, str] = Field(default_factory=dict)
 
 
 class Signals(Value):
-    """Statements of agents and people about ending the run, and evidence of tampering since the last evaluation."""
+    """Statements of agents and people about ending the run, and evidence of tampering since the last evaluation.
+
+    `answers` are what people said when the run had stopped, `confirmed_rules` the manual rules that they confirmed.
+    """
 
     exit_signal: bool | None = None
     blocked: Blocked | None = None
     review: Review | None = None
     stop_request: str = ""
+    answers: tuple[Answer, ...] = ()
+    confirmed_rules: tuple[str, ...] = ()
     tampering: tuple[SealFinding, ...] = ()
 
 
@@ -271,6 +277,17 @@ class RunState(Value):
         return self.current_step is Place.REFINE and self.critique is None
 
     @property
+    def is_answered(self) -> bool:
+        """Whether a person has answered the last evaluation, so that only the next one may end the run."""
+        answers = self.signals.answers
+        return bool(answers) and answers[-1].evaluations == self.progress.evaluations
+
+    @property
+    def has_agent_worked(self) -> bool:
+        """Whether an agent has edited something before the last evaluation."""
+        return self.iteration > 1 or bool(self.plan)
+
+    @property
     def is_rejected(self) -> bool:
         """Whether a person wants something else, although the rules pass."""
         return self.signals.review is not None and self.signals.review.status is Opinion.REJECT
@@ -278,6 +295,14 @@ class RunState(Value):
     @property
     def is_review_pending(self) -> bool:
         return self.signals.review is not None and self.signals.review.status is Opinion.PENDING
+
+    @property
+    def has_empty_edit(self) -> bool:
+        """Whether an agent has worked, the files of the project are what they were, and no person confirmed that."""
+        start = self.setup.seal.start_digest if self.setup.seal else ""
+        if UNCHANGED_FILES in self.signals.confirmed_rules:
+            return False
+        return bool(self.plan and start) and self.progress.artifact_hash == start
 
     @property
     def unprepared_rules(self) -> tuple[str, ...]:

@@ -16,7 +16,10 @@ class SessionOrder(Value):
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
     - `can_reuse`: whether `cached_evidence` may be filled, for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
+    - `left_out`: files and folders in which nothing is collected; `only`: the files in which alone something is.
+    - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
+    - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 
     phase: Phase = Phase.A
@@ -29,6 +32,10 @@ class SessionOrder(Value):
     canary: str = ""
     can_reuse: bool = False
     can_stop_early: bool = False
+    left_out: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    is_deciding: bool = False
     durations: dict[str, float] = Field(default_factory=dict)
     failed_before: tuple[str, ...] = ()
     cached_evidence: dict[str, Any] = Field(default_factory=dict)
+    columns: int = 0

@@ -9,10 +9,14 @@ ALLOW = "{}"
 
 
 class Message(NamedTuple):
-    """The session that wants to stop; `is_repeated` if a hook has just kept it from stopping."""
+    """The session that wants to stop; `is_repeated` if a hook has just kept it from stopping.
+
+    `wants_followup` if the client continues only with a message of the user, as Cursor does.
+    """
 
     session: str = ""
     is_repeated: bool = False
+    wants_followup: bool = False
 
 
 def parse_message(text: str) -> Message | None:
@@ -25,11 +29,15 @@ def parse_message(text: str) -> Message | None:
         return None
     if not isinstance(data, dict):
         return None
-    sessions = (data.get(key) for key in ("session_id", "sessionId"))
+    sessions = (data.get(key) for key in ("session_id", "sessionId", "conversation_id"))
     session = next((name for name in sessions if name and isinstance(name, str)), "")
-    return Message(session, data.get("stop_hook_active") is True)
+    count = data.get("loop_count")
+    is_repeated = data.get("stop_hook_active") is True or (isinstance(count, int) and count > 0)
+    return Message(session, is_repeated, "conversation_id" in data)
 
 
-def format_block_answer(reason: str) -> str:
+def format_block_answer(reason: str, message: Message) -> str:
     """Format the answer that keeps an agent working; it reads the reason next."""
-    return json.dumps({"decision": "block", "reason": reason})
+    return json.dumps(
+        {"followup_message": reason} if message.wants_followup else {"decision": "block", "reason": reason}
+    )

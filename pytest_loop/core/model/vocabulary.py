@@ -59,6 +59,7 @@ class Kind(str, Enum):
     PLAN_CREATED = "plan_created"
     ARTIFACT_CREATED = "artifact_created"
     CHECKS_PREPARED = "checks_prepared"
+    TESTS_PREPARED = "tests_prepared"
     EVALUATION_DONE = "evaluation_done"
     REVIEW_DONE = "review_done"
     CRITIQUE_DONE = "critique_done"
@@ -68,6 +69,7 @@ class Kind(str, Enum):
     PHASE_ERROR = "phase_error"
     STOP_REQUESTED = "stop_requested"
     LIMITS_RAISED = "limits_raised"
+    ANSWERED = "answered"
     CALIBRATION_DONE = "calibration_done"
     BASELINE_DONE = "baseline_done"
     HYPOTHESIS_FORMED = "hypothesis_formed"
@@ -89,6 +91,8 @@ class Reason(str, Enum):
     NO_MAJOR_ISSUES = "no_major_issues"
     HIGH_CONFIDENCE = "high_confidence"
     UNCONFIRMED = "unconfirmed"
+    SETUP_ERROR = "setup_error"
+    ENVIRONMENT_CHANGED = "environment_changed"
     BLOCKED = "blocked"
     USER_STOP = "user_stop"
     REGRESSION = "regression"
@@ -101,6 +105,7 @@ class Reason(str, Enum):
     PLATEAU = "plateau"
     BUDGET_EXCEEDED = "budget_exceeded"
     ITERATION_LIMIT = "iteration_limit"
+    NO_AUTO_RETRY = "no_auto_retry"
 
 
 def parse_reason(text: str) -> Reason:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
+from pytest_loop.core.judging.tampering import UNVERIFIED
 from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
@@ -14,6 +15,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 
+_BUILTIN = "builtin"
 # The reversibility of what others build on.
 HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
@@ -33,27 +35,43 @@ def decide_closing(state: RunState) -> tuple[Closing, str]:
     rules = list(list_judged_rules(state))
     weak = {rule.id: kind for rule, kind in rules if not kind.is_strong}
     unmet = [rule.id for rule, _ in rules if rule.id in _list_unmet(state)]
-    assumed = [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]
-    if assumed:
+    if assumed := [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]:
         return Closing.RESEARCH, f"nobody has confirmed {_name_first(assumed)}"
     if not state.stop.passed:
         return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
     if not rules:
         return Closing.RESEARCH, "no rule verifies it"
-    if _was_done_before(state):
-        return Closing.RESEARCH, "everything passed before anything was done: no rule asks for what the task wants"
     if unmet:
         return Closing.MONITOR, f"nothing blocks, and {_name_first(unmet)} does not pass"
-    if state.setup.draft.reversal == HARD_TO_UNDO:
-        return Closing.MONITOR, "it passes, and it is hard to take back"
-    if weak:
-        return Closing.MONITOR, f"it passes, and {_name_first(list(weak))} was judged by reading only"
+    if doubt := _find_doubt(state, list(weak)):
+        return Closing.MONITOR, doubt
+    if state.iteration == 1 and not state.plan:  # an experiment has no plan in any iteration
+        return Closing.SHIP, "there was nothing to do: every rule passed before anything was changed"
     return Closing.SHIP, "every rule was verified by something that ran, was measured or was seen"
 
 
-def _was_done_before(state: RunState) -> bool:
-    """Return whether no agent has worked on it, although passing alone was not what the task asked for."""
-    return state.iteration == 1 and not state.plan and not state.setup.draft.says_when
+def _find_doubt(state: RunState, weak: list[str]) -> str:
+    """Return why a result that passes should be watched; `weak` rules were judged by reading only."""
+    if state.setup.draft.reversal == HARD_TO_UNDO:
+        return "it passes, and it is hard to take back"
+    if state.setup.is_unsigned:
+        return "it passes, and this machine has not signed how the run began"
+    if state.setup.edits_first:
+        return "everything passes as it did before: review what was changed"
+    unsealed = [path.lstrip("/") for answer in state.signals.answers for path in answer.unsealed]
+    if unsealed:
+        return f"it passes, and an answer allowed edits of {_name_first(unsealed)}, which judges"
+    if _BUILTIN in state.setup.agents[: state.progress.agent_index + 1] and state.plan:
+        return "it passes, and the built-in search only looks for edits that pass: review the change"
+    if unverified := _list_unverified(state):
+        return f"it passes, and {_name_first(unverified)} could not be kept out of the evaluation"
+    return f"it passes, and {_name_first(weak)} was judged by reading only" if weak else ""
+
+
+def _list_unverified(state: RunState) -> list[str]:
+    """Return files that are not part of the change, and that a deciding evaluation may have used."""
+    findings = state.evaluation.findings if state.evaluation else ()
+    return [finding.path for finding in findings if finding.kind == UNVERIFIED]
 
 
 def _name_first(names: list[str]) -> str:
@@ -61,12 +79,12 @@ def _name_first(names: list[str]) -> str:
 
 
 def list_judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
-    """Yield the rules of the last evaluation with their proofs, without those that are only tracked."""
+    """Yield the rules of the last evaluation with their proofs, without guards and those that are only tracked."""
     evaluation = state.evaluation
     if evaluation is None:
         return
     for rule in state.criteria.get_active_rules(evaluation.phase):
-        if rule.severity is not Severity.INFO:
+        if rule.severity is not Severity.INFO and not rule.guard:
             yield rule, _find_proof(rule, rule.id in evaluation.assumptions)
 
 
@@ -89,7 +107,10 @@ def count_evidence(state: RunState) -> dict[Proof, tuple[int, int]]:
 
 def _list_unmet(state: RunState) -> frozenset[str]:
     evaluation = state.evaluation
-    return evaluation.unmet | frozenset((*evaluation.must_not, *evaluation.assumptions)) if evaluation else frozenset()
+    if evaluation is None:
+        return frozenset()
+    errors = (error.id for error in evaluation.errors)
+    return evaluation.unmet | frozenset((*evaluation.must_not, *evaluation.assumptions, *errors))
 
 
 def build_verdict(state: RunState) -> dict[str, Any]:

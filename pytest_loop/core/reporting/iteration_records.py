@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.run_payloads import CritiqueDone, EvaluationDone, StepPayload
+from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, EvaluationDone, PlanCreated, StepPayload
 from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import (
@@ -21,6 +21,7 @@ from pytest_loop.core.machine.score_trend import (
     find_direction,
     is_flat,
 )
+from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState, Usage
@@ -50,7 +51,8 @@ class Comparison(Value):
 class IterationRecord(Value):
     """One iteration: its last evaluation, and the costs since the one before. Unknown is None, never 0.
 
-    `quality_delta` is 0 for the first of a phase, because another phase has other rules.
+    `quality_delta` is 0 for the first of a phase, because another phase has other rules. `changed` is what the edit
+    before the evaluation has changed; None if there was none.
     """
 
     iteration: int
@@ -69,6 +71,8 @@ class IterationRecord(Value):
     execution_time_ms: int = 0
     verification_status: Verification = Verification.FAILED
     output_snapshot_path: str | None = None
+    plan: tuple[str, ...] = ()
+    changed: ChangedParts | None = None
     reflections: tuple[str, ...] = ()
     experiment: dict[str, Any] | None = None
     eval_harness_result: dict[str, Any] | None = None
@@ -87,16 +91,21 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
     records: dict[int, IterationRecord] = {}
     remarks: dict[int, dict[str, Any]] = {}
     usage, seconds = Usage(), 0.0
+    change: ChangedParts | None = None
     for event in events:
         payload = event.payload
         if isinstance(payload, StepPayload):
             usage, seconds = usage.plus(payload.usage), seconds + (payload.seconds or 0.0)
-        if isinstance(payload, CritiqueDone):
+        if isinstance(payload, EditPayload):
+            change = payload.change
+        elif isinstance(payload, PlanCreated):
+            remarks.setdefault(event.iteration, {})["plan"] = payload.plan
+        elif isinstance(payload, CritiqueDone):
             remarks.setdefault(event.iteration, {})["reflections"] = _list_reflections(payload)
         elif event.kind is Kind.HYPOTHESIS_FORMED:
             remarks.setdefault(event.iteration, {})["experiment"] = payload.dump()
         elif event.kind is Kind.EVALUATION_DONE:
-            record = _make_record(state, event)
+            record = _make_record(state, event).model_copy(update={"changed": change})
             records[event.iteration] = _add_costs(record, usage, seconds, records.get(event.iteration))
             usage, seconds = Usage(), 0.0
     return _compare([record.model_copy(update=remarks.get(number, {})) for number, record in sorted(records.items())])

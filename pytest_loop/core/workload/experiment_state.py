@@ -20,7 +20,7 @@ class Experiment(Value):
     `cases` are run; `hidden` are those that no composer sees. The last of the `measurements` is complete, of the others
     only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the hashes of the `files`
     that it is about), `decision`, `regression` and `plateau` belong to the last measurement; `settled` is the iteration
-    after which it was last decided to continue at a plateau.
+    after which it was last decided to continue at a plateau. `first_hypothesis` is what the baseline tests.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ignored_types=(cached_property,), defer_build=True)
@@ -35,6 +35,7 @@ class Experiment(Value):
     excluded: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
     plan: str = ""
+    first_hypothesis: str = ""
     is_calibrated: bool | None = None
     measurements: tuple[Measurement, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
@@ -65,6 +66,11 @@ class Experiment(Value):
     def is_edited(self) -> bool:
         """Whether there is an edit that was not measured yet."""
         return self.decision is not None and self.decision.chosen is not None
+
+    @property
+    def is_at_baseline(self) -> bool:
+        """Whether the baseline is measured, and nothing was composed from it yet."""
+        return len(self.measurements) == 1 and self.analysis is None and not self.hypotheses
 
     @property
     def untested(self) -> Hypothesis | None:

@@ -37,7 +37,9 @@ class PlanningProof(_Proof):
     """Proof of the planning; without a plan file the composer plans in each iteration."""
 
     cases_selected: int
+    failure_context: str = ""
     hypotheses_ranked: int = 0
+    experiments_designed: int = 0
     success_criteria: str = "all cases pass"
     plan_written: bool = False
     user_approved: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import get_mapping
-from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder
+from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder, join_folder
 from pytest_loop.inference.shell_script import is_trivial
 from pytest_loop.inference.tool_purposes import Purpose, classify_script, split_names
 
@@ -39,6 +39,8 @@ def find_node_candidates(project: Project) -> Iterator[Candidate]:
         yield from scripts
         purposes = {script.purpose for script in scripts if not script.is_trivial}
         yield from _list_tools(project, path, purposes)
+    if "tsconfig.json" in project.files and "package.json" not in project.texts:
+        yield _build_candidate("", "npx tsc --noEmit", Purpose.TYPES, Source("tsconfig.json"), rank=3)
 
 
 def _find_manager(project: Project, path: str, package: Any) -> str:
@@ -64,9 +66,14 @@ def _list_scripts(project: Project, path: str) -> Iterator[Candidate]:
 def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator[Candidate]:
     package = project.data.get(path)
     dependencies = {**get_mapping(package, "dependencies"), **get_mapping(package, "devDependencies")}
+    settings = join_folder(get_folder(path), "tsconfig.json")
     for name, command, purpose in _TOOLS:
-        if name in dependencies and purpose not in purposes:
+        if purpose in purposes:
+            continue
+        if name in dependencies:
             yield _build_candidate(path, command, purpose, project.locate(path, rf"\"{re.escape(name)}\"\s*:"), rank=3)
+        elif name == "typescript" and settings in project.files:
+            yield _build_candidate(path, command, purpose, Source(settings), rank=3)
     if Purpose.COVERAGE not in purposes and Purpose.TEST in purposes:
         yield _build_candidate(path, "npm test -- --coverage", Purpose.COVERAGE, Source(path), is_guess=True)
 

@@ -11,8 +11,8 @@ from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.markdown_blocks import BlockKind, MarkdownBlock, find_list_items, parse_blocks
 from pytest_loop.inference.project_files import Project, get_folder
+from pytest_loop.inference.quoted_commands import QUOTED, is_command
 from pytest_loop.inference.shell_script import Step, split_steps
-from pytest_loop.inference.task_phrases import QUOTED, is_command
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 AGENT_FILES = ("AGENTS.md", "CLAUDE.md", "AIWG.md")

@@ -26,6 +26,8 @@ _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini"
 _REQUIREMENT_FILE = re.compile(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt")
 _PYTEST_REQUIRED = r"^pytest\b|[\"'\s]pytest\b"
 _PYTEST_COV = "pytest --cov --cov-report=term"
+# Without settings for coverage, every file that is imported would count, also of other projects.
+_PYTEST_COV_OF_PROJECT = "pytest --cov=. --cov-report=term"
 _PYTEST_COV_REQUIRED = r"\bpytest-cov\b"
 
 
@@ -144,14 +146,14 @@ class _Package:
         return next((Source(path) for path in conftests if path in self.project.files), None)
 
     def _find_coverage(self, tests: Source) -> Candidate:
+        settings = self._locate_settings(_COVERAGE)
+        command = _PYTEST_COV if settings else _PYTEST_COV_OF_PROJECT
         for path, text in self.project.texts.items():
             if is_in_folder(path, self.folder) and re.search(_PYTEST_COV_REQUIRED, text):
-                return self._build_candidate(
-                    _PYTEST_COV, Purpose.COVERAGE, self.project.locate(path, _PYTEST_COV_REQUIRED)
-                )
-        if source := self._locate_settings(_COVERAGE):
-            return self._build_candidate(_COVERAGE.command, Purpose.COVERAGE, source)
-        return self._build_candidate(_PYTEST_COV, Purpose.COVERAGE, tests, is_guess=True)
+                return self._build_candidate(command, Purpose.COVERAGE, self.project.locate(path, _PYTEST_COV_REQUIRED))
+        if settings:
+            return self._build_candidate(_COVERAGE.command, Purpose.COVERAGE, settings)
+        return self._build_candidate(command, Purpose.COVERAGE, tests)
 
     def _list_checkers(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[Candidate]:
         """Yield the tools that are configured; if none is, the first of them as a guess."""

@@ -39,6 +39,8 @@ _RELATED_FUNCTIONS = (
     ("issubset", "issuperset", "isdisjoint"),
     ("isinstance", "issubclass"),
     ("match", "search", "fullmatch", "findall"),
+    ("weekday", "isoweekday"),
+    ("date", "time"),
     ("bisect", "bisect_left", "bisect_right"),
     ("permutations", "combinations", "product"),
     ("zip", "zip_longest", "enumerate"),
@@ -63,26 +65,14 @@ def _swap_min_max(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdit
 def _replace_function(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Call a related function, or another one of this module."""
     if isinstance(node.func, ast.Name):
-        functions = [name for name in unit.module_names if name in list_callables(unit) and name != node.func.id]
+        functions = [name for name in unit.module_names if name in unit.source.callables and name != node.func.id]
         yield from (unit.replace_node(node.func, name) for name in (*_list_related(node.func.id), *functions))
     elif isinstance(node.func, ast.Attribute):
         base = unit.get_code(node.func.value)
         yield from (unit.replace_node(node.func, f"{base}.{name}") for name in _list_related(node.func.attr))
-        for name in _list_methods(unit):
+        for name in unit.source.list_methods(base):
             if name != node.func.attr:
                 yield unit.replace_node(node.func, f"{base}.{name}")
-
-
-def list_callables(unit: EditUnit) -> set[str]:
-    """Return the functions and classes of the module."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {stmt.name for stmt in unit.source.tree.body if isinstance(stmt, kinds)}
-
-
-def _list_methods(unit: EditUnit) -> list[str]:
-    """Return the methods that are called in this file."""
-    functions = (node.func for node in ast.walk(unit.source.tree) if isinstance(node, ast.Call))
-    return list(dict.fromkeys(node.attr for node in functions if isinstance(node, ast.Attribute)))
 
 
 def _change_sort(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
@@ -148,7 +138,7 @@ def _change_arguments(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[Text
     for word in _list_keywords(name):
         if word.split("=")[0] not in used:
             yield (TextEdit(end, end, f"{comma}{word}"),)
-    if name in list_callables(unit) or isinstance(node.func, ast.Attribute):
+    if name in unit.source.callables or isinstance(node.func, ast.Attribute):
         yield from ((TextEdit(end, end, f"{comma}{argument}"),) for argument in unit.list_visible_names(node))
 
 

@@ -10,11 +10,17 @@ from pytest_loop.repair.templates.template import Hints, Template
 from pytest_loop.repair.text_edits import TextEdits
 
 
+def _list_errors(unit: EditUnit, hints: Hints) -> list[str]:
+    """Return the exceptions of the tests, and those that the module defines."""
+    own = [name for name in unit.source.callables if name.endswith(("Error", "Exception"))]
+    return list(dict.fromkeys((*hints.errors, *own)))
+
+
 def _replace_raised(node: ast.Raise, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    """Raise another exception that the tests name."""
+    """Raise another exception that the tests name or the module defines."""
     name = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     if isinstance(name, ast.Name):
-        yield from (unit.replace_node(name, other) for other in hints.errors if other != name.id)
+        yield from (unit.replace_node(name, other) for other in _list_errors(unit, hints) if other != name.id)
 
 
 def _replace_caught(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
@@ -23,7 +29,7 @@ def _replace_caught(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> It
         return
     names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
     caught = [unit.get_code(name) for name in names]
-    for other in hints.errors:
+    for other in _list_errors(unit, hints):
         if other not in caught:
             yield unit.replace_node(node.type, f"({', '.join([*caught, other])})")
             yield unit.replace_node(node.type, other)

@@ -31,6 +31,8 @@ def _change_spec(node: ast.JoinedStr, unit: EditUnit, _: Hints) -> Iterator[Text
 def _vary_spec(spec: str) -> Iterator[str]:
     if not re.search(r"[a-z%]$", spec):
         yield from (spec + other for other in _SPECS)
+    if re.search(r"[xXeEgG]$", spec):
+        yield spec[:-1] + spec[-1].swapcase()
     for index, char in enumerate(spec):
         yield from (spec[:index] + other + spec[index + 1 :] for other in _OTHER_ALIGNMENTS.get(char, ""))
     for number in re.finditer(r"\d+", spec):

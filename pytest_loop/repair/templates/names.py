@@ -75,24 +75,12 @@ def _swap_names(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]
         yield tuple(edit for name in names if name.id in swapped for edit in unit.replace_node(name, swapped[name.id]))
 
 
-def _list_attributes(unit: EditUnit) -> list[str]:
-    """Return the attributes that this file reads, writes or declares."""
-    accessed = (node.attr for node in ast.walk(unit.source.tree) if isinstance(node, ast.Attribute))
-    fields = (
-        stmt.target.id
-        for node in unit.source.tree.body
-        if isinstance(node, ast.ClassDef)
-        for stmt in node.body
-        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name)
-    )
-    return list(dict.fromkeys((*accessed, *fields)))
-
-
 def _replace_attribute(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     base = unit.get_code(node.value)
     if is_called(unit, node):
         return
-    yield from (unit.replace_node(node, f"{base}.{name}") for name in _list_attributes(unit) if name != node.attr)
+    names = (name for name in unit.source.list_attributes(base) if name != node.attr)
+    yield from (unit.replace_node(node, f"{base}.{name}") for name in names)
 
 
 def _drop_attribute(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
@@ -115,7 +103,7 @@ def _add_attribute(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdi
     """Use an attribute of a value instead of the value."""
     parent = unit.get_parent(node)
     if isinstance(node.ctx, ast.Load) and not isinstance(parent, ast.Attribute) and node.id in unit.name_scopes:
-        yield from (unit.replace_node(node, f"{node.id}.{name}") for name in _list_attributes(unit))
+        yield from (unit.replace_node(node, f"{node.id}.{name}") for name in unit.source.list_attributes(node.id))
 
 
 def _fix_spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
@@ -204,8 +192,10 @@ TEMPLATES = (
     Template("drop_attr", 1, (ast.Attribute,), _drop_attribute),
     Template("self_attr", 4, (ast.Name, ast.Attribute), _toggle_self),
     Template("self_attr", 0.7, (ast.Name,), _add_attribute),
-    Template("spelling", 60, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _fix_spelling),
-    Template("add_import", 8, (ast.Name,), _add_import),
+    Template(
+        "spelling", 60, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _fix_spelling, needs_missing_name=True
+    ),
+    Template("add_import", 8, (ast.Name,), _add_import, needs_missing_name=True),
     Template("donor_expr", 3, _EXPRESSIONS, _use_other_expression),
     Template("extend_expr", 2, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _add_operand),
 )

@@ -29,6 +29,7 @@ class Template:
     prior: float
     nodes: tuple[type[ast.AST], ...]
     edits: Callable[[Any, EditUnit, Hints], Iterator[TextEdits]]
+    needs_missing_name: bool = False
 
 
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.Await, ast.Starred)

@@ -49,21 +49,28 @@ def _vary_number(value: float, unit: EditUnit) -> Iterator[str]:
         yield from (
             repr(number) for number in (value + 1, value - 1, 0.0, 1.0, -value, value / 10, value * 10, value / 2)
         )
-    for other in (*unit.nodes, *ast.walk(unit.source.tree)):
+    for other in unit.nodes:
         if isinstance(other, ast.Constant) and type(other.value) in (int, float):
             yield repr(other.value)
+    yield from unit.source.numbers
 
 
 def _vary_text(value: str, unit: EditUnit, hints: Hints) -> Iterator[str]:
     yield from (word for word in hints.strings if word != value and _is_similar(word, value))
     yield from ("", " ", value.strip(), value.lower(), value.upper(), value.title(), value[:1], f"{value} ")
-    yield from (word for word in unit.module_strings if len(word) <= _MAX_LENGTH and (len(value) < 3 or len(word) > 1))
+    if 0 < len(value) < 4 and not value.isalnum():
+        yield from (value + sign for sign in hints.signs if sign not in value)
+    words = (word for word in unit.source.short_strings if len(word) <= _MAX_LENGTH)
+    yield from (word for word in words if len(value) < 3 or len(word) > 1)
     if len(value) <= _MAX_LENGTH:
         yield from (value[:at] + value[at + 1 :] for at in range(len(value)))
 
 
 def _is_similar(word: str, value: str) -> bool:
-    return len(value) > 2 and SequenceMatcher(None, word, value).ratio() >= _MIN_SIMILARITY
+    matcher = SequenceMatcher(None, word, value)
+    # The quick ratios are upper bounds: most words need no more.
+    ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
+    return len(value) > 2 and all(ratio() >= _MIN_SIMILARITY for ratio in ratios)
 
 
 def _replace_constant(node: ast.Constant, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 
 from pytest_loop.repair.edit_unit import EditUnit
-from pytest_loop.repair.templates.calls import list_callables
 from pytest_loop.repair.templates.template import (
     Hints,
     Template,
@@ -40,7 +39,7 @@ def _wrap_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     text = unit.get_code(node)
     is_tuple = isinstance(node, ast.Tuple) and not text.startswith("(")
     inner = f"({text})" if is_tuple else text
-    module_functions = [name for name in unit.module_names if name in list_callables(unit)]
+    module_functions = [name for name in unit.module_names if name in unit.source.callables]
     for name in (*_FUNCTIONS, *module_functions, *_LAST_FUNCTIONS):
         yield unit.replace_node(node, f"{name}{inner}" if isinstance(node, ast.GeneratorExp) else f"{name}({inner})")
     for method in _METHODS:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from pytest_loop.core.judging.test_counts import CountedTests
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.document import Document, Documents
@@ -35,8 +36,8 @@ class Inputs(NamedTuple):
 class Context:
     """Everything that a check may read: artifact, folder of its rule file, project, fixtures.
 
-    `name` is the artifact's name in the rule file, if a run stores it under another one. `ask` asks a judge.
-    `is_confirmed` says that a person has confirmed the rule.
+    `ask` asks a judge. `is_confirmed` says that a person has confirmed the rule. A check adds to `test_counts` what its
+    commands say about tests.
     """
 
     root: Path
@@ -44,9 +45,9 @@ class Context:
     artifact: Path | None = None
     documents: Documents = field(default_factory=lambda: Documents(Path()))
     fixtures: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
     ask: Callable[[str], Answer] | None = None
     is_confirmed: bool = False
+    test_counts: list[CountedTests] = field(default_factory=list)
 
     @property
     def workspace(self) -> Path:
@@ -59,7 +60,7 @@ class Context:
     def document(self) -> Document:
         """Return the artifact, read once per session."""
         path = self._artifact_path  # resolving it for every rule would cost more than a check
-        return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), self.name, path)
+        return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), path)
 
     @cached_property
     def _artifact_path(self) -> Path:
@@ -106,6 +107,10 @@ class Check(StrictModel):
         """Return all inputs of the result; None if they are not certain."""
         return context.list_artifact_inputs() if self.reads_artifact else None
 
+    def find_obstacle(self, context: Context) -> str:  # noqa: ARG002 - most checks have none
+        """Return why the check cannot be carried out here, found without running it; empty if nothing is known."""
+        return ""
+
 
 class ContentCheck(Check):
     """A check that reads nothing but the artifact."""
@@ -133,6 +138,11 @@ def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
         raise
     except Exception as error:  # a crash of a third party's check
         raise describe_crash(error) from error
+
+
+def find_obstacle(check: Any, context: Context) -> str:
+    """Return why a check cannot be carried out here, built-in or third-party; empty if nothing is known."""
+    return str(check.find_obstacle(context)) if isinstance(check, Check) else ""
 
 
 def describe_crash(error: Exception) -> CheckError:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import shlex
 import shutil
 from abc import abstractmethod
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
 
+from pytest_loop.core.judging.test_counts import count_tests
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
@@ -21,7 +25,12 @@ from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, Stri
 from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath, Number, run_query
 
 DEFAULT_TIMEOUT = 60.0
+_FIXED_ASSERT = Path(__file__).with_name("fixed_assert.cjs")
 _SHELL_OPERATORS = frozenset("();<>|&")
+# The last line of what sh and bash, and `python -m`, say of a program that is not installed.
+_MISSING_TOOL = re.compile(
+    r"(?:(?<=[ :])(?P<program>[^\s:]+): (?:command )?not found|: No module named '?(?P<module>[\w.]+)'?)\s*\Z"
+)
 
 
 def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
@@ -47,6 +56,29 @@ def fill_placeholders(text: str, context: Context, *, quoted: bool) -> str:
     for name, path in paths.items():
         text = text.replace(name, shlex.quote(str(path)) if quoted else str(path))
     return text
+
+
+def _is_judged_itself(program: str, context: Context) -> bool:
+    """Return whether a program is what the rule judges: the artifact, or a file of the project without an artifact."""
+    is_from_project = "/" in program and (context.folder / program).resolve().is_relative_to(context.root.resolve())
+    return "{artifact}" in program or (context.artifact is None and is_from_project)
+
+
+def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
+    """Return the program or module that a command names and that is not installed, by what a shell or Python says."""
+    words = re.split(r"[\s;&|()]+", line)
+    match = _MISSING_TOOL.search(completed.stderr)
+    name = (match["program"] or match["module"] or "") if match else ""
+    is_named = name in words if match and match["program"] else name and ("-m", name) in pairwise(words)
+    return name if is_named else ""
+
+
+def _protect_assertions(root: Path) -> dict[str, str] | None:
+    """Return an environment in which Node.js forbids to replace its assertions; None outside of its projects."""
+    if not (root / "package.json").exists():
+        return None
+    options = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_FIXED_ASSERT}"'.strip()
+    return {**os.environ, "NODE_OPTIONS": options}
 
 
 class _CommandCheck(Check):
@@ -81,15 +113,30 @@ class _CommandCheck(Check):
         program = shutil.which(self.line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
+    def find_obstacle(self, context: Context) -> str:
+        """Return whether the program is not installed; one of the project may be built later."""
+        program = "" if self.shell else split_command(self.line)[0]
+        if not program or "/" in program or "{" in program:
+            return ""
+        return child.find_program_problem(program, context.folder) or ""
+
     def _execute(self, context: Context) -> child.CommandResult:
         if self.shell:
             command: str | list[str] = fill_placeholders(self.line, context, quoted=True)
         else:
             command = [fill_placeholders(word, context, quoted=False) for word in split_command(self.line)]
         try:
-            return child.run_command(child.Command(command, context.folder, self.timeout))
+            environment = _protect_assertions(context.root)
+            completed = child.run_command(child.Command(command, context.folder, self.timeout, env=environment))
         except child.CannotStartError as error:
+            if _is_judged_itself(split_command(self.line)[0], context):
+                raise AssertionError(str(error)) from None
             raise CheckError(str(error)) from None
+        if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.line, completed)):
+            raise CheckError(f"cannot run `{self.line}`: {tool} is not installed here")
+        if count := count_tests(completed.output):
+            context.test_counts.append(count)
+        return completed
 
     def _check_ending(self, completed: child.CommandResult) -> Finding | None:
         """Return what is wrong with the exit code, or that the command ran into its timeout."""
@@ -167,6 +214,10 @@ class Metric(_CommandCheck):
             return
         if not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
+
+    def measure(self, context: Context) -> float:
+        """Return the number that the command prints, whatever its exit code is; raise `ValueError` without one."""
+        return self._read_number(self._execute(context))
 
     def _read_number(self, completed: child.CommandResult) -> float:
         if self.metric.json_ is None:

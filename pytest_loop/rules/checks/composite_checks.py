@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Check, Context, Inputs, run_check
+from pytest_loop.rules.checks.check import Check, Context, Inputs, find_obstacle, run_check
 
 
 class _CompositeCheck(Check):
@@ -21,6 +22,10 @@ class _CompositeCheck(Check):
 
     def depends_on(self, context: Context) -> Inputs:  # noqa: ARG002 - the combined checks have the inputs
         return Inputs()
+
+    def find_obstacle(self, context: Context) -> str:
+        """Return the first obstacle of the combined checks."""
+        return next(filter(None, (find_obstacle(check, context) for check in self.checks)), "")
 
 
 class AllOf(_CompositeCheck):
@@ -42,6 +47,11 @@ class AllOf(_CompositeCheck):
 class AnyOf(_CompositeCheck):
     """At least one check passes; otherwise the findings of all are reported."""
 
+    def find_obstacle(self, context: Context) -> str:
+        """Return the first obstacle if every check has one."""
+        obstacles = [find_obstacle(check, context) for check in self.checks]
+        return obstacles[0] if all(obstacles) else ""
+
     def run(self, context: Context) -> Iterable[Finding]:
         findings: list[Finding] = []
         errors: list[CheckError | NotJudgedError] = []
@@ -57,6 +67,17 @@ class AnyOf(_CompositeCheck):
         if errors:
             raise errors[0]
         return findings
+
+
+class FirstOf(_CompositeCheck):
+    """The first check that can be carried out decides."""
+
+    def run(self, context: Context) -> Iterable[Finding]:
+        *others, last = self.checks
+        for check in others:
+            with suppress(CheckError):
+                return run_check(check, context)
+        return run_check(last, context)
 
 
 class Not(_CompositeCheck):

@@ -36,10 +36,19 @@ class JsonSchema(_DataCheck):
 
     json_schema: str | dict[str, Any]
 
+    def find_file(self, folder: Path, _root: Path) -> Path | None:
+        """Return the file of the schema, if there is one."""
+        path = folder / self.json_schema if isinstance(self.json_schema, str) else None
+        return path if path and path.is_file() else None
+
     def depends_on(self, context: Context) -> Inputs | None:
         """Return the artifact alone if the schema is inline and refers to nothing else."""
         is_inline = isinstance(self.json_schema, dict) and "$ref" not in str(self.json_schema)
         return super().depends_on(context) if is_inline else None
+
+    def find_obstacle(self, context: Context) -> str:
+        is_missing = isinstance(self.json_schema, str) and not (context.folder / self.json_schema).is_file()
+        return f"there is no schema {self.json_schema}" if is_missing else ""
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
@@ -163,12 +172,14 @@ JmesPath = Annotated[str, AfterValidator(_validate_jmespath)]
 
 
 def run_query(expression: str, data: Any) -> Any:
-    """Return the result of a JMESPath expression, within a deadline."""
+    """Return the result of a JMESPath expression, within a deadline; raise `ValueError` if the data does not fit it."""
     import jmespath.exceptions
 
     try:
         with enforce_deadline(DEADLINE_SECONDS, f"the query {format_value(expression)}"):
             return jmespath.search(expression, data)
+    except jmespath.exceptions.JMESPathTypeError as error:
+        raise ValueError(f"data that it cannot be asked of: {error}") from None
     except jmespath.exceptions.JMESPathError as error:
         raise CheckError(f"the query {format_value(expression)} cannot be answered: {error}") from None
 
@@ -189,7 +200,11 @@ class Query(_DataCheck):
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
         path, op, value = self.query.path, self.query.op, self.query.value
-        actual = run_query(path, document.load_data(self.format, self.block))
+        expected = f"{path} {op} {format_value(value)}"
+        try:
+            actual = run_query(path, document.load_data(self.format, self.block))
+        except ValueError as error:
+            yield Finding(expected=expected, found=str(error), where=document.shown)
+            return
         if not OPERATORS[op](actual, value):
-            expected = f"{path} {op} {format_value(value)}"
             yield Finding(expected=expected, found=format_value(actual), where=document.shown)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,11 @@ class Python(Check):
     python: Annotated[str, AfterValidator(_validate_reference)]
 
     def run(self, context: Context) -> Iterable[Finding]:
-        function = self._import_function(context)
+        try:
+            function = self._import_function(context)
+        except BrokenImportError as error:
+            yield Finding(expected=f"{self.python} to be importable", found=str(error), where=error.where)
+            return
         artifact = context.resolve_artifact() if context.artifact else None
         try:
             answer = function(artifact, context.workspace)
@@ -44,6 +49,13 @@ class Python(Check):
             return
         if answer is not None and answer is not True:
             yield Finding(expected=f"True or None from {self.python}", found=format_value(answer))
+
+    def find_obstacle(self, context: Context) -> str:
+        """Return whether the module does not exist; its package is looked for, and not imported."""
+        package = self.python.partition(":")[0].partition(".")[0]
+        with _extend_sys_path(str(context.folder), str(context.root)):
+            is_missing = package not in sys.modules and importlib.util.find_spec(package) is None
+        return f"cannot import {package}: there is no such module" if is_missing else ""
 
     def find_file(self, *folders: Path) -> Path | None:
         """Return the file of the function, if it is in one of these folders."""
@@ -69,10 +81,36 @@ class Python(Check):
             with _extend_sys_path(str(context.folder), str(context.root)):
                 function = getattr(importlib.import_module(module), name, None)
         except Exception as error:  # importing a module may raise anything
+            if where := _find_broken_file(error, self.find_file(context.folder, context.root), context):
+                raise BrokenImportError(where, f"{type(error).__name__}: {error}") from error
             raise CheckError(f"cannot import {module}: {type(error).__name__}: {error}") from error
         if not callable(function):
             raise CheckError(f"{module} has no function {name}")
         return function  # type: ignore[no-any-return]
+
+
+class BrokenImportError(Exception):
+    """A function cannot be imported because of another file of the project, which is judged by it."""
+
+    def __init__(self, where: str, text: str) -> None:
+        self.where = where
+        super().__init__(text)
+
+
+def _find_broken_file(error: Exception, check_file: Path | None, context: Context) -> str:
+    """Return where in the project an import went wrong, other than in the file of the check; empty if nowhere."""
+    places = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        places.append((error.filename or "", error.lineno or 1))
+    if isinstance(error, ImportError) and error.path:  # the module that lacks a name
+        places.append((error.path, 1))
+    files = [
+        (Path(name), line)
+        for name, line in places
+        if name not in (__file__, str(check_file)) and Path(name).is_relative_to(context.root)
+    ]
+    path, line = next(((path, line) for path, line in reversed(files) if "site-packages" not in path.parts), (None, 0))
+    return f"{context.documents.display_path(path)}:{line}" if path else ""
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from pytest_loop.rules.checks.composite_checks import AllOf, AnyOf, Not
 from pytest_loop.rules.checks.content_checks import Absent, Contains, Matches, NotMatches, Search
 from pytest_loop.rules.checks.data_checks import JsonSchema, Query
 from pytest_loop.rules.checks.file_checks import Files
+from pytest_loop.rules.checks.mutation_check import Mutation
 from pytest_loop.rules.checks.python_checks import Python, Tests
 from pytest_loop.rules.checks.review_checks import Judge, Manual, Sentence
 from pytest_loop.rules.checks.structure_checks import Links, Parses, Sections, Size
@@ -38,11 +40,14 @@ BUILT_IN_KINDS: Kinds = {
     "links": Links,
     "python": Python,
     "tests": Tests,
+    "mutation": Mutation,
     "judge": Judge,
     "manual": Manual,
 }
 FOREIGN_KINDS: Kinds = {"executable": Executable, "content": Search}
 COMPOSITE_KINDS: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
+# Checks that read no artifact, unless they are commands with `{artifact}`.
+_PROJECT_CHECKS = (Command, Metric, Files, Tests, Mutation, Manual, AllOf, AnyOf, Not)
 
 
 class InvalidCheckError(Exception):
@@ -71,7 +76,7 @@ def _build_kind(raw: dict[Any, Any], kinds: Kinds) -> Any:
     names = [name for name in raw if name in kinds or name in COMPOSITE_KINDS]
     if not names:
         available = ", ".join(sorted([*kinds, *COMPOSITE_KINDS]))
-        problem = f"expected one kind of check ({available}), found {_join_names(raw)}"
+        problem = f"expected one kind of check ({available}), found {_join_names(raw)}{_suggest_kind(raw, kinds)}"
         raise InvalidCheckError(FieldProblem((next(iter(raw)),), problem))
     if len(names) > 1:
         problem = f"expected one kind of check, found {_join_names(names)}: put them into `all`"
@@ -134,6 +139,13 @@ def _validate_value(model: type[BaseModel], raw: dict[Any, Any], name: str) -> A
     return _validate(model, {**value, **others}, (name,))
 
 
+def _suggest_kind(raw: Iterable[Any], kinds: Kinds) -> str:
+    """Return a question about the kind that a misspelled one is near to."""
+    available = [*kinds, *COMPOSITE_KINDS]
+    close = next((match[0] for name in raw if (match := get_close_matches(str(name), available, 1))), "")
+    return f": did you mean `{close}`?" if close else ""
+
+
 def _join_names(names: Iterable[Any]) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
@@ -156,6 +168,11 @@ def needs_artifact(root: Any) -> bool:
         getattr(check, "reads_artifact", False) or "{artifact}" in str(getattr(check, "line", ""))
         for check in list_checks(root)
     )
+
+
+def can_read_artifact(root: Any) -> bool:
+    """Return whether a check reads the artifact if there is one, as functions and judges do."""
+    return needs_artifact(root) or not all(isinstance(check, _PROJECT_CHECKS) for check in list_checks(root))
 
 
 def build_check_schemas(kinds: Kinds = BUILT_IN_KINDS) -> dict[str, Any]:

@@ -174,14 +174,23 @@ def _find_dead_link(link: str, document: Document, context: Context) -> str | No
     target = document.path
     if parts.path:
         path = unquote(parts.path)
-        target = context.root / path.lstrip("/") if path.startswith("/") else document.path.parent / path
+        bases = [context.root] if path.startswith("/") else _list_bases(document, context)
         try:
-            target = context.resolve_inside(target)
+            targets = [context.resolve_inside(base / path.lstrip("/")) for base in bases]
         except CheckError:
             return "a path out of the project"
-        if not target.exists():
+        existing = [target for target in targets if target.exists()]
+        if not existing:
             return "no such file"
+        target = existing[0]
     return _find_dead_anchor(unquote(parts.fragment), target, document, context)
+
+
+def _list_bases(document: Document, context: Context) -> list[Path]:
+    """Return the folders that links start from; a document in the folder of a run is going to be copied to the root."""
+    folder = document.path.parent
+    is_hidden = context.documents.display_path(folder).startswith(".")
+    return [folder, context.root] if is_hidden and folder != context.root else [folder]
 
 
 def _find_dead_anchor(anchor: str, target: Path, document: Document, context: Context) -> str | None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES
 from pytest_loop.rules.syntax import ContentError, read_text
-from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
+from pytest_loop.rules.templates.artifact_reader import fail_with, read_data, read_document
 
 SYSTEM_VARIABLES = frozenset(("HOME", "HOSTNAME", "LANG", "PATH", "PWD", "SHELL", "TMPDIR", "TZ", "USER"))
 DOCUMENTATION = (".env.example", ".env.sample", ".env.template", "example.env", "README.md")
 _COMMENT = re.compile(r"(?:^|\s)#(.*)$")
 _REFERENCE = re.compile(r"(?<!\$)\$(?:\{([A-Z_][A-Z0-9_]*)(:?[-?=+])?|([A-Z_][A-Z0-9_]*)\b)|\benv:([A-Z_][A-Z0-9_]*)\b")
+
+
+def check_settings(artifact: Path, workspace: Path) -> None:
+    """The file sets something: it has keys or entries, or, in a format without a parser, a line of its own."""
+    document = read_document(artifact, workspace)
+    if SUFFIXES.get(artifact.suffix.lower()) in DATA_FORMATS:
+        data = read_data(document)
+        has_settings = isinstance(data, (dict, list)) and bool(data)
+    else:
+        has_settings = any(map(_get_code, document.text.split("\n")))
+    if not has_settings:
+        raise AssertionError(f"{document.line(1)}: expected settings, found none")
 
 
 def check_env_vars(artifact: Path, workspace: Path) -> None:

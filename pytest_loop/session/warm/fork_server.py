@@ -7,7 +7,6 @@ has changed; only then may the session go on.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -24,6 +23,8 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.processes.process_tree import adopt_orphans, die_with_parent, end_children
+from pytest_loop.session.interference import list_namespaces
 from pytest_loop.session.judging_modules import load_judging_modules
 from pytest_loop.session.locations import Locations
 from pytest_loop.session.runner import SESSION_VARIABLE
@@ -44,8 +45,6 @@ _LATE_MODULES = (
     "pytest_loop.session.inferred_rules",
     "pytest_loop.workloads.items",
 )
-# Options of prctl(2) on Linux.
-_PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 36, 1
 
 
 class Restart(BaseException):
@@ -83,8 +82,7 @@ class Server:
             xdist_workers.warm_caches()
         self.fingerprint = Fingerprint(self.locations, _find_settings(config))
         self.fingerprint.add_modules(sys.modules.values())
-        self.prctl = ctypes.CDLL(None).prctl
-        self.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans()
         self.selector = selectors.PollSelector()  # unlike epoll, it is not shared with forked processes
         self.selector.register(self.driver, selectors.EVENT_READ, self._handle_driver)
         gc.collect()
@@ -201,7 +199,7 @@ class Server:
                 os.setpgid(pid, group or pid)
             self.selector.register(server_end, selectors.EVENT_READ, lambda: self._handle_child(child))
             return child
-        self.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        die_with_parent()
         if os.getppid() != server:
             os._exit(1)
         with suppress(OSError):
@@ -222,13 +220,8 @@ class Server:
         return False
 
     def _end_children(self) -> None:
-        """Kill all children, which include orphans, until there are none."""
         self._forget_children()
-        with suppress(ChildProcessError):
-            while True:
-                for pid in _find_children():
-                    os.kill(pid, signal.SIGKILL)
-                os.waitpid(-1, 0)
+        end_children()
 
     def _forget_children(self) -> None:
         for child in self.children:
@@ -258,6 +251,7 @@ def serve(config: pytest.Config, fork_point: Any) -> None:
     for name in _LATE_MODULES:
         import_module(name)
     _build_models()
+    list_namespaces()
     fork_point.server = Server(driver, locations, Preloader(locations, settings["since"]))
     fork_point.server.run(config, fork_point)
     config.pluginmanager.unregister(fork_point)
@@ -283,10 +277,6 @@ def _find_settings(config: pytest.Config) -> list[str]:
     """Return the files that pytest has read its settings from."""
     arguments = [argument[1:] for argument in map(str, config.invocation_params.args) if argument.startswith("@")]
     return [*([str(config.inipath)] if config.inipath else []), *arguments]
-
-
-def _find_children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()]
 
 
 def _is_installed(name: str, locations: Locations) -> bool:

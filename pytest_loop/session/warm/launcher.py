@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.processes import child, process_marks
+from pytest_loop.processes.fence import Fence
+from pytest_loop.processes.fenced_process import open_process
+from pytest_loop.processes.process_tree import can_find_children
 from pytest_loop.session.bytecode import BYTECODE_VARIABLE
 from pytest_loop.session.runner import SESSION_VARIABLE, ColdLauncher, Launcher, LauncherDiedError
 from pytest_loop.session.warm.forked_process import ForkedProcess
@@ -89,21 +92,29 @@ class ForkServer:
     """The fork server's process and the connection to it."""
 
     def __init__(
-        self, arguments: tuple[str, ...], folder: Path, root: Path, since: float, environment: Mapping[str, str]
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        root: Path,
+        since: float,
+        environment: Mapping[str, str],
+        fence: Fence | None = None,
     ) -> None:
         self.environment = environment
+        self.fence = fence
         self._connection, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settings = json.dumps({"connection": server_end.fileno(), "root": str(root), "since": since})
         with server_end:
-            self._process = subprocess.Popen(
+            self._process = open_process(
                 [sys.executable, "-c", _START_SCRIPT, *arguments],
+                fence,
+                has_own_pids=False,  # the pids of sessions are sent to this process
                 cwd=folder,
                 env={**environment, SERVER_VARIABLE: settings},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(server_end.fileno(),),
-                start_new_session=True,
             )
         self.pid = self._process.pid
 
@@ -215,17 +226,17 @@ class WarmLauncher:
         self.print_line(f"sessions start cold: {reason}")
 
     def _find_server(self, command: child.Command) -> ForkServer | None:
-        """Return a server that fits the environment of the command, or None if there can be none."""
+        """Return a server that fits the command, or None if there can be none."""
         if not self.unavailable_reason and (reason := find_system_problem()):
             self._give_up(reason)
         if self.unavailable_reason:
             return None
         environment = command.env or {}
-        if self._server is not None and _get_lasting(self._server.environment) != _get_lasting(environment):
+        if self._server is not None and not _fits(self._server, command):
             self.close()
         if self._server is None:
             variables = {name: value for name, value in environment.items() if name != SESSION_VARIABLE}
-            self._server = ForkServer(self.arguments, command.cwd, self.root, self.since, variables)
+            self._server = ForkServer(self.arguments, command.cwd, self.root, self.since, variables, command.fence)
             if reason := self._server.wait_until_ready(command.timeout):
                 self._give_up(reason)
         return self._server
@@ -235,9 +246,15 @@ def find_system_problem() -> str:
     """Return why this system cannot fork sessions; empty if it can."""
     if sys.platform != "linux":
         return f"forked processes cannot be trusted on {sys.platform}"
-    if not (hasattr(os, "pidfd_open") and Path(f"/proc/self/task/{os.getpid()}/children").exists()):
+    if not (hasattr(os, "pidfd_open") and can_find_children()):
         return "the system does not show which processes are whose children"
     return ""
+
+
+def _fits(server: ForkServer, command: child.Command) -> bool:
+    """Return whether a server has the environment and the fence of a command."""
+    has_environment = _get_lasting(server.environment) == _get_lasting(command.env or {})
+    return has_environment and server.fence == command.fence
 
 
 def _get_lasting(environment: Mapping[str, str]) -> dict[str, str]:

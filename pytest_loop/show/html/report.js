@@ -1,10 +1,10 @@
 "use strict";
 (() => {
-  const ROW = 28, AHEAD = 8;
-  const WORDS = {F: "fails", W: "warns", i: "fails, only tracked", "-": "not judged", ".": "passes", " ": "not active"};
-  const SIGNS = {F: "✗", W: "!", i: "i", "-": "?", ".": "✓", " ": ""};
-  const CLASSES = {F: "F", W: "W", i: "i", "-": "o", ".": "p", " ": "n"};
-  const FAILING = /[FWi]/;
+  const AHEAD = 8;
+  const WORDS = {F: "fails", E: "cannot be judged", W: "warns", i: "fails, only tracked", "-": "not judged", ".": "passes", " ": "not active"};
+  const SIGNS = {F: "✗", E: "E", W: "!", i: "i", "-": "?", ".": "✓", " ": ""};
+  const CLASSES = {F: "F", E: "F", W: "W", i: "i", "-": "o", ".": "p", " ": "n"};
+  const FAILING = /[FEWi]/;
   const count = (number) => number.toLocaleString("en");
   const find = (id) => document.getElementById(id);
   const createElement = (name, text, className) => {
@@ -34,19 +34,102 @@
     applyTheme(theme);
   });
 
+  // -- copy buttons
+
+  for (const copy of document.querySelectorAll(".copy")) {
+    const source = copy.dataset.from ? find(copy.dataset.from) : copy.parentElement.querySelector("pre");
+    const text = () => (source.content || source).textContent;
+    copy.hidden = false;
+    copy.addEventListener("click", async () => {
+      const label = copy.textContent;
+      try {
+        await navigator.clipboard.writeText(text());
+      } catch { // a page that was opened as a file may not use the clipboard
+        const area = createElement("textarea", text());
+        document.body.append(area);
+        area.select();
+        document.execCommand("copy");
+        area.remove();
+      }
+      copy.textContent = "Copied";
+      setTimeout(() => { copy.textContent = label; }, 1500);
+    });
+  }
+
+  // -- search: all matches are marked, Enter goes to the next one
+
+  const searchBox = find("search"), main = find("main");
+  const canMark = typeof CSS !== "undefined" && "highlights" in CSS;
+  let matches = [], current = -1;
+
+  const listMatches = (word) => {
+    const ranges = [];
+    const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT, (node) =>
+      node.parentElement.closest("script, template, dialog, svg") ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
+    while (walker.nextNode() && ranges.length < 5000) {
+      const text = walker.currentNode.data.toLowerCase();
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+        const range = new Range();
+        range.setStart(walker.currentNode, at);
+        range.setEnd(walker.currentNode, at + word.length);
+        ranges.push(range);
+      }
+    }
+    return ranges;
+  };
+  const goTo = (number) => {
+    current = (number + matches.length) % matches.length;
+    const range = matches[current];
+    for (let at = range.startContainer.parentElement; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    range.startContainer.parentElement.scrollIntoView({block: "center"});
+    if (canMark) CSS.highlights.set("found", new Highlight(range));
+    find("search-count").textContent = `${count(current + 1)} of ${count(matches.length)}`;
+  };
+  const runSearch = () => {
+    const word = searchBox.value.toLowerCase();
+    matches = word.length > 1 ? listMatches(word) : [];
+    if (canMark) {
+      CSS.highlights.set("search", new Highlight(...matches));
+      CSS.highlights.delete("found");
+    }
+    current = -1;
+    find("search-count").textContent = word.length > 1 ? `${count(matches.length)} found` : "";
+  };
+  find("search-box").hidden = false;
+  searchBox.addEventListener("input", runSearch);
+  searchBox.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && matches.length) goTo(current + (event.shiftKey ? -1 : 1));
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    searchBox.focus();
+  });
+
+  for (const chart of document.querySelectorAll(".scroll > .chart")) chart.parentElement.scrollLeft = chart.clientWidth;
+  addEventListener("beforeprint", () => { for (const part of document.querySelectorAll("details")) part.open = true; });
+
   // -- the grid: only visible rows are drawn
 
+  if (!find("data")) return;
   const data = JSON.parse(find("data").textContent);
   const columns = data.rounds.length;
   const box = find("grid"), head = box.querySelector("thead"), body = box.querySelector("tbody");
   let shown = data.rules;
   let drawnRange = "";
+  // A second line holds the description of a rule, or the file of a test.
+  const splitName = (rule) => {
+    const [file, ...names] = rule.id.split("::");
+    return names.length ? [names.join("::"), rule.description || file] : [rule.id, rule.description || ""];
+  };
+  const ROW = data.rules.some((rule) => splitName(rule)[1]) ? 44 : 32;
+  box.style.setProperty("--row", `${ROW}px`);
   const position = {row: 0, column: Math.max(0, columns - 1)};
 
   const drawHead = () => {
     const row = createElement("tr");
     const corner = createElement("th");
-    corner.append(createElement("bdi", "rule"));
+    corner.textContent = "rule";
     corner.scope = "col";
     row.append(corner);
     for (const round of data.rounds) {
@@ -71,9 +154,9 @@
   const drawRow = (rule, number) => {
     const row = createElement("tr");
     row.setAttribute("aria-rowindex", number + 2);
-    const name = createElement("th"), text = createElement("bdi", rule.id);
-    text.dir = "ltr";
-    name.append(text); // long names are cut off at the start, because they differ at their ends
+    const name = createElement("th"), [title, second] = splitName(rule);
+    name.append(createElement("b", title));
+    if (second) name.append(createElement("small", second));
     name.scope = "row";
     name.title = rule.description ? `${rule.id}\n${rule.description}` : rule.id;
     row.append(name);
@@ -94,7 +177,8 @@
 
   const fitColumns = () => {
     const room = box.clientWidth;
-    box.style.setProperty("--name", `${Math.max(Math.min(480, room * 0.5), room - columns * 31 - 4)}px`);
+    const column = room < 540 ? 30 : 34;
+    box.style.setProperty("--name-width", `${Math.max(Math.min(480, room * 0.5), room - columns * column - 2)}px`);
   };
 
   const draw = (force) => {
@@ -260,8 +344,6 @@
       if (rule && columns) show(rule, columns - 1);
     });
 
-  for (const chart of document.querySelectorAll(".scroll > .chart")) chart.parentElement.scrollLeft = chart.clientWidth;
-
   if (columns && data.rules.length) {
     box.hidden = false;
     find("tools").hidden = false;
@@ -270,6 +352,8 @@
     applyFilter();
     box.scrollLeft = box.scrollWidth;
     box.addEventListener("scroll", () => draw(false), {passive: true});
+    addEventListener("beforeprint", () => { body.replaceChildren(...shown.slice(0, 1000).map(drawRow)); });
+    addEventListener("afterprint", () => draw(true));
     addEventListener("resize", () => { fitColumns(); draw(false); });
     find("filter").addEventListener("input", applyFilter);
     find("which").addEventListener("change", applyFilter);

@@ -16,28 +16,19 @@ from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import clip_text
-from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.show.html.score_chart import format_label
+from pytest_loop.show.html.texts import measure_escaped_size, reveal_lines
 from pytest_loop.show.job_summary import EvaluationEntry
 
 MAX_ROUNDS = 200
 MAX_FINDINGS = 5
 MAX_TEXT = 1_500
 ROOM = 5 * 1024 * 1024
-PASSED, FAILED, TRACKED, WARNED, OPEN, INACTIVE = ".FiW- "
+PASSED, FAILED, ERRED, TRACKED, WARNED, OPEN, INACTIVE = ".FEiW- "
 OMITTED = "left out of this page for its size"
 _SCARCE = 0.35  # room is scarce if less than this share is left
-_ORDER = {FAILED: 0, WARNED: 1, TRACKED: 2, OPEN: 3}
-
-
-def reveal_lines(text: str) -> str:
-    """Write the hidden characters of a text as codes."""
-    return "\n".join(map(reveal_hidden, text.split("\n")))
-
-
-def measure_escaped_size(text: str) -> int:
-    """Return the size of a text on the page, where some characters take six bytes."""
-    return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
+_ORDER = {FAILED: 0, ERRED: 1, WARNED: 2, TRACKED: 3, OPEN: 4}
+_NOT_PASSED = (FAILED, ERRED, WARNED, TRACKED)
 
 
 @dataclass
@@ -138,7 +129,7 @@ def _choose_cell(rule: RunRule, evaluation: Evaluation, result: RuleResult | Non
         return PASSED if evaluation.phase.includes(rule.phase) else INACTIVE
     if result.verdict is Verdict.FAIL:
         return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
-    return OPEN if result.verdict is Verdict.NA else WARNED
+    return {Verdict.NA: OPEN, Verdict.ERROR: ERRED}.get(result.verdict, WARNED)
 
 
 def _rank_urgency(cells: str) -> tuple[int, int, int]:
@@ -146,8 +137,7 @@ def _rank_urgency(cells: str) -> tuple[int, int, int]:
     if not cells:
         return (9, 0, 0)
     now = _ORDER.get(cells[-1], 9)
-    last = max(map(cells.rfind, (FAILED, WARNED, TRACKED)))
-    return (now, -last, -sum(map(cells.count, (FAILED, WARNED, TRACKED))))
+    return (now, -max(map(cells.rfind, _NOT_PASSED)), -sum(map(cells.count, _NOT_PASSED)))
 
 
 def _add_findings(result: RuleResult, pool: _Pool) -> int:

@@ -58,6 +58,11 @@ class Chart:
     description: str
 
 
+def has_phases(state: RunState) -> bool:
+    """Return whether the criteria have rules of both phases."""
+    return any(rule.phase is Phase.B for rule in state.criteria.rules)
+
+
 def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
     """Return the number of an iteration, with its phase if it was judged in both."""
     number = rounds[index].iteration
@@ -79,7 +84,7 @@ def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequ
         _build_point(positions[index], rounds, index, is_best=index == best, is_labelled=index % interval == 0)
         for index in range(len(rounds))
     )
-    switch = _find_switch(rounds, events, positions, step)
+    switch = _find_switch(state, rounds, events, positions, step)
     return Chart(
         width=round(width, 1),
         height=HEIGHT,
@@ -122,10 +127,12 @@ def _find_best(state: RunState, rounds: Sequence[EvaluationEntry]) -> int | None
 
 
 def _find_switch(
-    rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
+    state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
     count = sum(item.evaluation.phase is Phase.A for item in rounds)
+    if not has_phases(state):
+        return None
     if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
     return round((positions[count] if count < len(positions) else positions[-1] + step) - step / 2, 1)
@@ -133,6 +140,9 @@ def _find_switch(
 
 def _list_thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
     first, second = (float(state.criteria.phase[phase].threshold) for phase in (Phase.A, Phase.B))
+    if not has_phases(state):  # the same rules decide in both phases, so only the last threshold matters
+        yield Line(_LEFT, end, _compute_y(second), f"{second:g}")
+        return
     end_of_a = end if switch is None else switch
     if end_of_a > _LEFT:
         yield Line(_LEFT, end_of_a, _compute_y(first), f"A {first:g}")

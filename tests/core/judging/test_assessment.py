@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_loop.core.judging.assessment import MAX_ALL_DETAILS, MAX_DETAILS, MAX_FINDINGS, assess
+from pytest_loop.core.judging.assessment import MAX_ALL_DETAILS, MAX_DETAILS, MAX_FINDINGS, assess, group_verdicts
 from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from tests.core.scripted_run import make_rule
+from tests.core.scripted_run import ScriptedRun, make_rule
 
 WARN, INFO = Severity.WARN, Severity.INFO
 PASSED = [Evidence(outcome=Outcome.PASSED)]
@@ -46,6 +46,15 @@ def test_failures_are_listed_and_passes_are_counted() -> None:
     assert [entry.id for entry in evaluation.rule_results] == ["a.x.y", "a.x.w"]
     assert evaluation.unmet == {"a.x.y", "a.x.w"}
     assert (evaluation.artifact_hash, evaluation.artifact_sha256) == ("abcdef01", "abcdef0123456789")
+
+
+def test_verdicts_of_all_active_rules_are_grouped_by_severity() -> None:
+    rules = (make_rule("a.x.y"), make_rule("a.x.w", WARN), make_rule("a.x.v"), make_rule("b.x.z"))
+    evaluation = judge(*rules, phase=Phase.A, y=build_failure())
+    assert group_verdicts(RunCriteria(rules=rules), evaluation) == {
+        Verdict.FAIL: {Severity.FAIL: ["a.x.y"]},
+        Verdict.PASS: {WARN: ["a.x.w"], Severity.FAIL: ["a.x.v"]},
+    }
 
 
 def test_phase_a_judges_only_its_own_rules() -> None:
@@ -172,3 +181,34 @@ def test_held_out_rule_stores_no_details_and_scores_apart() -> None:
     assert judge(make_rule("a.x.info", INFO, holdout=True), info=build_failure()).held_out == 1
     critique = build_critique(RunCriteria(rules=(hidden, visible)), evaluation)
     assert critique.issues == ()
+
+
+def test_guards_block_and_are_not_counted_among_the_rules() -> None:
+    run = ScriptedRun(make_rule(), make_rule("t::x", weight=0, guard=True)).evaluate("t::x")
+    evaluation = run.state.evaluation
+    assert (evaluation.score, evaluation.passed, evaluation.passing, evaluation.total) == (1, False, 1, 1)
+    assert [complaint.id for complaint in evaluation.failed] == ["t::x"]
+
+
+def test_rule_that_cannot_be_judged_neither_passes_nor_fails() -> None:
+    unchecked = [Evidence(outcome=Outcome.UNCHECKED, text="the tool is missing")]
+    rules = (make_rule("a.x.y"), make_rule("a.x.z"), make_rule("a.x.no", WARN, must_not=True), make_rule("a.x.w", WARN))
+    before = judge(*rules)
+    evaluation = judge(*rules, previous=before, y=unchecked, no=unchecked, w=unchecked)
+    assert (evaluation.passed, evaluation.failed, evaluation.warnings, evaluation.must_not) == (False, (), (), ())
+    assert [(error.id, error.severity, error.message) for error in evaluation.errors] == [
+        ("a.x.y", Severity.FAIL, "the tool is missing"),
+        ("a.x.no", Severity.FAIL, "the tool is missing"),
+        ("a.x.w", WARN, "the tool is missing"),
+    ]
+    assert (evaluation.score, evaluation.regressions, evaluation.unmet) == (0.333333, (), frozenset())
+    assert {result.verdict for result in evaluation.rule_results} == {Verdict.ERROR}
+    assert not evaluation.is_clean
+    assert build_critique(RunCriteria(rules=rules), evaluation).issues == ()
+
+
+def test_failure_counts_more_than_an_error_of_another_item() -> None:
+    pieces = [Evidence(outcome=Outcome.UNCHECKED, text="odd"), *build_failure("wrong")]
+    evaluation = judge(make_rule("a.x.y"), y=pieces)
+    assert [complaint.message for complaint in evaluation.failed] == ["wrong"]
+    assert evaluation.errors == ()

@@ -286,6 +286,24 @@ def test_tampering_comes_first_and_reported_kinds_are_omitted() -> None:
     assert build_critique(RunCriteria(), evaluation.model_copy(update={"findings": signs[5:]})).issues == ()
 
 
+def test_file_that_is_not_part_of_the_change_is_named_after_the_failures() -> None:
+    sign = SealFinding(kind="left out", path=".tox/a.py", detail="it was set aside")
+    rules = (make_rule("a.x.y"),)
+    evaluation = assess(RunCriteria(rules=rules), Phase.A, {}, "").model_copy(update={"findings": (sign,)})
+    issues = build_critique(RunCriteria(rules=rules), evaluation).issues
+    assert [issue.rule_id for issue in issues] == ["a.x.y", "files that are not part of the change"]
+    assert issues[-1].problem == ".tox/a.py: it was set aside"
+
+
+def test_edits_of_other_files_come_last_and_block_nothing() -> None:
+    edit = SealFinding(kind="allow", path="notes.txt", detail="was new, and was removed")
+    rules = [make_rule(f"a.x.y{number}") for number in range(6)]
+    evaluation = assess(RunCriteria(rules=tuple(rules)), Phase.A, {}, "").model_copy(update={"findings": (edit,)})
+    issues = build_critique(RunCriteria(rules=tuple(rules)), evaluation).issues
+    assert (len(issues), issues[-1].rule_id, issues[-1].severity.value) == (2, "other files", "info")
+    assert issues[-1].problem == "notes.txt: was new, and was removed"
+
+
 def test_suspicious_lines_close_the_critique() -> None:
     critique = criticize(make_rule("a.x.one"), one=Finding(expected="1", found="2"))
     assert "Suspicious" not in render_critique(critique)
@@ -296,3 +314,11 @@ def test_suspicious_lines_close_the_critique() -> None:
     assert first == "   shop.py:3 (0.90) return a - b"
     assert estimate_tokens(second) < 80
     assert estimate_tokens(render_critique(critique.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200
+
+
+def test_broken_guard_is_as_important_as_a_goal_and_named_as_one() -> None:
+    rules = (make_rule("a.warn.x", Severity.WARN), make_rule("t::x", weight=0, guard=True))
+    run = ScriptedRun(*rules).evaluate("a.warn.x", "t::x")
+    critique = build_critique(run.state.criteria, run.state.evaluation)
+    assert [issue.rule_id for issue in critique.issues] == ["t::x"]
+    assert critique.issues[0].fix_instruction.startswith("Make it pass again: it passed before the first edit")

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.run_draft import (
     MAX_STEP_LENGTH,
+    add_guards,
     add_module_rules,
     apply_baseline,
     build_run_criteria,
+    find_changed_checks,
     is_module_rule,
     is_test_rule,
     plan_steps,
@@ -33,7 +35,7 @@ def build_criteria(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **field
 
 
 def test_criteria_of_one_file_are_taken_over() -> None:
-    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
+    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("docs", "a.x.y", "b.x.z", version=3),)), {})
     assert (criteria.name, criteria.version, [rule.id for rule in criteria.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
     assert [rule.key for rule in criteria.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
     assert {phase: level.threshold for phase, level in criteria.phase.items()} == {
@@ -46,35 +48,53 @@ def test_several_files_are_combined_with_the_highest_thresholds() -> None:
     criteria = build_run_criteria(
         SessionPlan(criteria=(build_criteria("one", "a.x.y", a="0.5"), build_criteria("two", "a.x.z", b="0.95"))),
         {},
-        {},
     )
     assert criteria.name == "one+two"
     assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
 
 
 def test_thresholds_of_the_settings_win() -> None:
-    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("one", "a.x.y"),)), {"A": "0.1"}, {})
+    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("one", "a.x.y"),)), {"A": "0.1"})
     assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
 
 
 def test_duplicate_id_is_prefixed_with_its_file() -> None:
     criteria = build_run_criteria(
-        SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), build_criteria("two", "a.x.y"))), {}, {}
+        SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), build_criteria("two", "a.x.y"))), {}
     )
     assert [rule.id for rule in criteria.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
 
 
-def test_sentences_are_stored_with_their_rules() -> None:
-    criteria = build_run_criteria(
-        SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
+def test_checks_are_stored_with_their_rules() -> None:
+    checks = {"one.rules.yaml::a.x.y": {"contains": "# Guide"}, "one.rules.yaml::a.x.z": "It is polite"}
+    tests = Criteria(name="tests", source="tests", rules=(Rule(id="a.sum", description="It adds"),))
+    items = {f"test_sum.py::test_{name}": ("tests::a.sum",) for name in ("one", "two")}
+    plan = SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), tests), checks=checks, items=items)
+    criteria = build_run_criteria(plan, {})
+    assert [rule.check for rule in criteria.rules] == [
+        {"contains": "# Guide"},
+        "It is polite",
+        {"tests": ["test_sum.py::test_one", "test_sum.py::test_two"]},
+    ]
+
+
+def test_check_of_a_rule_file_that_has_changed_is_found() -> None:
+    plan = SessionPlan(
+        criteria=(build_criteria("one", "a.x.y", "a.x.z"),),
+        checks={"one.rules.yaml::a.x.y": {"contains": "blue"}, "one.rules.yaml::a.x.z": "It is polite"},
     )
-    assert [rule.check for rule in criteria.rules] == [None, "It is polite"]
+    criteria = build_run_criteria(plan, {})
+    assert find_changed_checks(criteria, plan) == ()
+    changed = plan.model_copy(update={"checks": {"one.rules.yaml::a.x.y": {"contains": ""}}})
+    assert [rule.id for rule in find_changed_checks(criteria, changed)] == ["a.x.y"]
+    older = RunCriteria(rules=tuple(rule.model_copy(update={"check": None}) for rule in criteria.rules))
+    assert find_changed_checks(older, changed) == (), "runs of earlier versions did not store checks"
 
 
 def test_name_of_many_or_no_files_is_short() -> None:
     files = tuple(build_criteria(f"file{number}", f"a.x.y{number}") for number in range(9))
-    assert build_run_criteria(SessionPlan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
-    nothing = build_run_criteria(SessionPlan(), {}, {})
+    assert build_run_criteria(SessionPlan(criteria=files), {}).name == "file0+file1+file2+6 more"
+    nothing = build_run_criteria(SessionPlan(), {})
     assert (nothing.name, nothing.version, nothing.phase[Phase.A].threshold) == ("nothing", 1, Fraction(1))
 
 
@@ -163,7 +183,39 @@ def test_module_that_cannot_be_imported_becomes_a_rule() -> None:
     plan = SessionPlan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
     assert add_module_rules(plan, ()) is plan
     both = add_module_rules(add_module_rules(plan, ["test_a.py"]), ["test_b.py"])
-    rules = build_run_criteria(both, {}, {}).rules
+    rules = build_run_criteria(both, {}).rules
     assert [rule.key for rule in rules] == ["x.rules.yaml::a.x", "tests::test_a.py", "tests::test_b.py"]
     assert [is_module_rule(rule) for rule in rules] == [False, True, True]
     assert [is_test_rule(rule) for rule in rules] == [False, True, True]
+
+
+# -- guards
+
+
+def build_test_plan(*ids: str) -> SessionPlan:
+    tests = Criteria(name="tests", source="tests", rules=tuple(Rule(id=name, description=name) for name in ids))
+    return SessionPlan(criteria=(tests,) if ids else (), items={name: (f"tests::{name}",) for name in ids})
+
+
+def test_tests_that_are_no_goal_become_guards_without_weight() -> None:
+    goals = SessionPlan(criteria=(build_criteria("lint", "a.lint.clean"), *build_test_plan("t.py::goal").criteria))
+    plan = add_guards(goals, build_test_plan("t.py::goal", "t.py::other", "t.py::named"), exempt=("t.py::named",))
+    criteria = build_run_criteria(plan, {})
+    assert [(rule.id, rule.weight, rule.is_blocking) for rule in criteria.guards] == [
+        ("t.py::other", Fraction(0), True)
+    ]
+    assert [rule.id for rule in criteria.goals] == ["a.lint.clean", "t.py::goal"]
+    assert "t.py::other" in plan.items
+
+
+def test_without_other_tests_there_are_no_guards() -> None:
+    plan = SessionPlan(criteria=(build_criteria("lint", "a.lint.clean"),))
+    assert add_guards(plan, SessionPlan()) == plan
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.SKIPPED, Outcome.XFAILED, None])
+def test_guard_that_does_not_pass_at_baseline_is_dropped(outcome: Outcome | None) -> None:
+    rules = (make_rule("t::x", guard=True, key="tests::t::x"), make_rule("t::y", guard=True, key="tests::t::y"))
+    first = {"tests::t::y": Outcome.PASSED, **({"tests::t::x": outcome} if outcome else {})}
+    criteria, unstable, unjudged = apply_baseline(RunCriteria(rules=rules), first, first)
+    assert ([rule.id for rule in criteria.rules], unstable, unjudged) == (["t::y"], (), ())

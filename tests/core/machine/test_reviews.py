@@ -7,7 +7,8 @@ import pytest
 from pytest_loop.core.judging.critique import build_critique, render_critique
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, IllegalTransition
 from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason
-from pytest_loop.core.reporting.outcome import build_result, decide
+from pytest_loop.core.reporting.decision import decide
+from pytest_loop.core.reporting.outcome import build_result
 from tests.core.scripted_run import ScriptedRun
 
 REVIEWS = ("approve", "reject", "pending")
@@ -33,14 +34,14 @@ def decide_after_rounds(*rounds: str, max_iterations: int = 3) -> list[str]:
     [
         (["fail"], ["retry 2"]),
         (["fail", "fail"], ["retry 2", "retry 3"]),
-        (["fail", "fail", "fail"], ["retry 2", "retry 3", "escalate"]),
+        (["fail", "fail", "fail"], ["retry 2", "retry 3", "escalate 3"]),
         (["fail", "fail", "approve"], ["retry 2", "retry 3", "proceed"]),
         (["fail", "fail", "pass"], ["retry 2", "retry 3", "proceed"]),
         (["reject"], ["retry 2"]),
         (["reject", "approve"], ["retry 2", "proceed"]),
-        (["fail", "fail", "reject"], ["retry 2", "retry 3", "escalate"]),
+        (["fail", "fail", "reject"], ["retry 2", "retry 3", "escalate 3"]),
         (["pending"], ["hold"]),
-        (["fail", "fail", "pending"], ["retry 2", "retry 3", "escalate"]),
+        (["fail", "fail", "pending"], ["retry 2", "retry 3", "escalate 3"]),
     ],
     ids=" ".join,
 )

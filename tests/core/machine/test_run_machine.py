@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_loop.core.events import run_payloads
 from pytest_loop.core.events.event import Event
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.run_machine import (
     ANYWHERE,
     RUN_MACHINE,
     Command,
     IllegalTransition,
 )
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
+from pytest_loop.core.reporting.escalation import ask_question
 from tests.core.scripted_run import ScriptedRun, make_rule
 
 # -- invariants
@@ -117,9 +121,12 @@ def test_events_that_are_not_due_are_refused_and_unknown_ones_ignored(
             run.record(commands[0].kind, **draw_payload(data, run, commands[0]))
     due = {command.kind for command in RUN_MACHINE.next_commands(run.state)}
     for kind in Kind:
-        if kind in due | ANYWHERE | {Kind.LIMITS_RAISED} and not run.state.is_over:
+        if kind in due | ANYWHERE and not run.state.is_over:
             continue
-        if kind in (Kind.LIMITS_RAISED, Kind.RUN_ADOPTED) or (run.state.current_step, kind) in RUN_MACHINE.transitions:
+        if (
+            kind in (Kind.LIMITS_RAISED, Kind.ANSWERED, Kind.RUN_ADOPTED)
+            or (run.state.current_step, kind) in RUN_MACHINE.transitions
+        ):
             continue
         with pytest.raises(IllegalTransition, match=f"^{kind.value} cannot happen"):
             RUN_MACHINE.apply(run.state, Event(**run.events[0].model_dump(exclude={"event"}), event=kind.value))
@@ -479,13 +486,15 @@ def test_refused_event_names_the_place_and_the_expected_events() -> None:
         ("budget_exceeded", {"max_iterations": 100}, False),
         ("stagnation", {"max_iterations": 8}, True),
         ("unconfirmed", {}, True),
-        ("user_stop", {"max_iterations": 8}, False),
+        ("user_stop", {}, True),
         ("stuck", {"max_iterations": 8}, True),
         ("same_error", {"max_iterations": 8}, True),
         ("thrashing", {"max_iterations": 8}, True),
         ("stuck", {"usd": 100.0}, False),
         ("must_not", {"max_iterations": 8}, False),
-        ("phase_error", {"max_iterations": 8}, False),
+        ("phase_error", {}, True),
+        ("no_auto_retry", {}, True),
+        ("blocked", {"max_iterations": 8}, False),
     ],
 )
 def test_raised_limit_reopens_only_a_run_that_it_stopped(reason: str, raised: dict[str, Any], is_open: bool) -> None:
@@ -523,3 +532,42 @@ def test_limits_are_raised_and_never_lowered() -> None:
 def test_invalid_limit_is_refused(raised: dict[str, Any]) -> None:
     with pytest.raises(IllegalTransition):
         ScriptedRun().record(Kind.LIMITS_RAISED, **raised)
+
+
+def test_refactoring_edits_before_the_first_evaluation_and_only_then() -> None:
+    run = ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, edits_first=True)
+    kinds = [Kind.PLAN_CREATED, Kind.ARTIFACT_CREATED, Kind.EVALUATION_DONE]
+    for kind in kinds:
+        assert run.due_kinds == [kind]
+        run.complete(kind) if kind is not Kind.EVALUATION_DONE else run.evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE).complete(Kind.PLAN_CREATED)
+    assert run.due_kinds == [Kind.EVALUATION_DONE]
+
+
+def test_success_of_an_agent_that_changed_no_file_has_to_be_confirmed() -> None:
+    seal = Seal(start_digest="0" * 64)
+    run = ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, edits_first=True, seal=seal)
+    run.complete(Kind.ARTIFACT_CREATED, artifact_hash="0" * 64).evaluate().finish()
+    assert (run.state.status.value, run.state.stop.reason) == ("stopped", "unconfirmed")
+    assert ask_question(run.state, Reason.UNCONFIRMED) == "The agent has changed no file: is the task done as it is?"
+
+
+def test_exact_limits_replace_higher_and_lower_ones_and_others_stay() -> None:
+    run = ScriptedRun(max_iterations=9)
+    run.record(Kind.LIMITS_RAISED, max_iterations=1, usd=0.5, is_exact=True)
+    state = run.state
+    assert (state.max_iterations, state.setup.limits.usd) == (1, 0.5)
+    tokens = state.setup.limits.tokens
+    run.record(Kind.LIMITS_RAISED, max_completed_phase_seconds=60, is_exact=True)
+    assert (run.state.max_completed_phase_seconds, run.state.max_iterations) == (60, 1)
+    assert run.state.setup.limits.tokens == tokens
+    assert run_payloads.LimitsRaised(max_iterations=1, is_exact=True).dump() == {"max_iterations": 1, "is_exact": True}
+
+
+@pytest.mark.parametrize(("is_counted", "used"), [(True, 3.0), (False, 1.0)])
+def test_estimated_costs_count_only_on_request(is_counted: bool, used: float) -> None:
+    state = ScriptedRun().state
+    usage = Usage(cost_usd=1.0, estimated_usd=2.0, estimated_by="a table")
+    state = state.replace(limits=Limits(usd=2.5, counts_estimates=is_counted), usage=usage)
+    assert get_budgets(state)["usd"] == (used, 2.5)
+    assert usage.plus(Usage(estimated_usd=1.0)) == Usage(cost_usd=1.0, estimated_usd=3.0, estimated_by="a table")

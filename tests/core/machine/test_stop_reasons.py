@@ -9,6 +9,7 @@ import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, find_row
+from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, build_levels
 from pytest_loop.core.model.run_state import Breakers, Limits
@@ -58,9 +59,19 @@ def pass_with_unconfirmed_rule() -> ScriptedRun:
     return ScriptedRun(make_rule(), make_rule("a.manual.x")).evaluate(assumed=("a.manual.x",))
 
 
+def leave_only_unchecked_rules() -> ScriptedRun:
+    rules = (make_rule(), make_rule("a.tool.x"))
+    return ScriptedRun(*rules).evaluate("a.x.y", unchecked=("a.tool.x",)).evaluate(unchecked=("a.tool.x",))
+
+
+def change_environment() -> ScriptedRun:
+    finding = {"kind": "site", "rule": "the environment", "detail": "it changed"}
+    return ScriptedRun().evaluate("a.x.y").evaluate("a.x.y", void=True, findings=[finding])
+
+
 def claim_blocked_rule() -> ScriptedRun:
     claim = {"rule": "a.x.y", "reason": "it contradicts b.x.y"}
-    return ScriptedRun().evaluate("a.x.y").complete(Kind.REFINEMENT_DONE, blocked=claim).evaluate("a.x.y")
+    return ScriptedRun().evaluate("a.x.y").complete(Kind.REFINEMENT_DONE, blocked=claim)
 
 
 def request_stop() -> ScriptedRun:
@@ -124,6 +135,10 @@ def fail_four_times() -> ScriptedRun:
     return evaluate_each(ScriptedRun(), "one", "two", "three", "four")
 
 
+def fail_without_auto_retry(**control: bool) -> ScriptedRun:
+    return ScriptedRun(control=IterationControl(**control or {"auto_retry_on_test_fail": False})).evaluate("a.x.y")
+
+
 def fail_step_twice() -> ScriptedRun:
     run = ScriptedRun().advance_to(Kind.ARTIFACT_CREATED).record(Kind.PHASE_ERROR, step="PRODUCE", reason="empty")
     return run.record(Kind.PHASE_ERROR, step="PRODUCE", reason="empty again")
@@ -151,6 +166,8 @@ SCRIPTS: dict[Reason, Callable[[], ScriptedRun]] = {
     Reason.NO_MAJOR_ISSUES: fail_only_warnings,
     Reason.HIGH_CONFIDENCE: pass_with_doubting_agent,
     Reason.UNCONFIRMED: pass_with_unconfirmed_rule,
+    Reason.SETUP_ERROR: leave_only_unchecked_rules,
+    Reason.ENVIRONMENT_CHANGED: change_environment,
     Reason.BLOCKED: claim_blocked_rule,
     Reason.USER_STOP: request_stop,
     Reason.STUCK: fail_same_rules_five_times,
@@ -161,6 +178,7 @@ SCRIPTS: dict[Reason, Callable[[], ScriptedRun]] = {
     Reason.DIMINISHING_RETURNS: change_score_a_little,
     Reason.BUDGET_EXCEEDED: exceed_time_budget,
     Reason.ITERATION_LIMIT: fail_four_times,
+    Reason.NO_AUTO_RETRY: fail_without_auto_retry,
     Reason.PHASE_ERROR: fail_step_twice,
     Reason.CONVERGED: pass_all_cases,
     Reason.REGRESSION: lose_one_case,
@@ -352,6 +370,11 @@ def test_evaluation_that_claims_to_pass_with_a_failure_is_no_success() -> None:
 
 def test_run_that_passes_a_in_its_last_iteration_is_evaluated_in_b() -> None:
     assert ScriptedRun(max_iterations=1).evaluate().due_kinds == [Kind.PHASE_SWITCHED]
+
+
+def test_blocked_claim_ends_the_run_in_the_iteration_in_which_it_is_made() -> None:
+    state = claim_blocked_rule().finish().state
+    assert (state.stop.reason, state.iteration, state.progress.evaluations) == ("blocked", 1, 1)
 
 
 def test_blocked_claim_does_not_end_a_run_that_passes_a() -> None:
@@ -568,3 +591,42 @@ def test_next_agent_starts_without_a_thrashing_count() -> None:
     for text in ("one", "two", "one"):
         run.evaluate("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
     assert (run.state.progress.agent_index, run.due_kinds) == (1, [Kind.CRITIQUE_DONE])
+
+
+@pytest.mark.parametrize(
+    ("failing", "unchecked", "reason"),
+    [
+        ((), ("a.x.y", "a.x.w"), Reason.SETUP_ERROR),
+        (("a.x.y",), ("a.x.w",), None),
+        (("a.x.w",), ("a.x.y",), Reason.SETUP_ERROR),
+        ((), ("a.x.w",), Reason.SETUP_ERROR),
+        (("a.x.v",), ("a.x.w",), None),
+    ],
+    ids=["all", "a blocker is left", "only a warning is left", "an unchecked warning", "two warnings"],
+)
+def test_run_ends_at_once_if_nothing_is_left_that_an_agent_could_fix(
+    failing: tuple[str, ...], unchecked: tuple[str, ...], reason: Reason | None
+) -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.x.w", WARN), make_rule("a.x.v", WARN)).evaluate(
+        *failing, unchecked=unchecked
+    )
+    assert RUN_MACHINE.find_stop_reason(run.state) is reason
+
+
+def test_unchecked_rule_that_does_not_block_is_no_obstacle_to_success() -> None:
+    run = ScriptedRun(make_rule(), make_rule("b.x.w", WARN)).evaluate().evaluate(unchecked=("b.x.w",)).finish()
+    assert run.state.stop.reason == Reason.NO_MAJOR_ISSUES.value
+
+
+def test_run_with_a_fixed_set_up_is_judged_again_without_an_agent() -> None:
+    run = ScriptedRun(make_rule()).evaluate(unchecked=("a.x.y",)).finish()
+    assert (run.state.status, run.state.iteration) == (Status.FAILED, 1)
+    run.record(Kind.LIMITS_RAISED)
+    assert (run.state.current_step, run.state.iteration) == (Place.EVALUATE, 1)
+    assert run.evaluate().finish().state.stop.reason == Reason.THRESHOLD_REACHED.value
+
+
+def test_environment_that_changed_beside_other_tampering_is_no_reason_of_its_own() -> None:
+    findings = [{"kind": "site", "rule": "x", "detail": "x"}, {"kind": "sealed", "path": "x", "detail": "x"}]
+    run = ScriptedRun(max_iterations=9).evaluate("a.x.y").evaluate("a.x.y", void=True, findings=findings)
+    assert not run.state.is_over

@@ -18,6 +18,8 @@ from pytest_loop.core.model.stop_message import Message, format_block_answer, pa
         ('{"sessionId": "s", "stopReason": "end_turn"}', Message("s", False)),
         ('{"session_id": "", "sessionId": "s"}', Message("s", False)),
         ('{"session_id": 3, "stop_hook_active": "true"}', Message("", False)),
+        ('{"conversation_id": "c", "loop_count": 0}', Message("c", False, True)),
+        ('{"conversation_id": "c", "loop_count": 2}', Message("c", True, True)),
         ("{}", Message()),
         (" \n", Message()),
         ("[]", None),
@@ -31,7 +33,7 @@ def test_message_of_an_agent_is_parsed(text: str, expected: Message | None) -> N
 
 @given(st.text())
 def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
-    answer = format_block_answer(reason)
+    answer = format_block_answer(reason, Message())
     assert json.loads(answer) == {"decision": "block", "reason": reason}
     assert answer.splitlines() == [answer]
     answer.encode()
@@ -40,3 +42,9 @@ def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
 @given(st.text())
 def test_any_text_is_parsed_or_rejected(text: str) -> None:
     assert isinstance(parse_message(text), Message | None)
+
+
+def test_cursor_is_answered_with_a_message_to_continue_with() -> None:
+    assert json.loads(format_block_answer("it fails", Message("c", wants_followup=True))) == {
+        "followup_message": "it fails"
+    }

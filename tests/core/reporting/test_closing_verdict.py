@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_loop.core.machine.breakers import count_repetitions
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_state import ConfirmedDraft
 from pytest_loop.core.model.vocabulary import Kind, Target
@@ -15,6 +16,7 @@ from pytest_loop.core.reporting.closing_verdict import (
     build_verdict,
     count_evidence,
     decide_closing,
+    list_judged_rules,
     render_status_block,
 )
 from pytest_loop.core.reporting.outcome import build_result
@@ -60,15 +62,38 @@ def test_success_with_a_warning_needs_monitoring() -> None:
     assert decide_closing(run.state) == (Closing.MONITOR, "nothing blocks, and b.x.y does not pass")
 
 
-@pytest.mark.parametrize(("says_when", "word"), [(True, Closing.SHIP), (False, Closing.RESEARCH)])
-def test_success_without_an_edit_needs_research_unless_the_task_has_a_condition(says_when: bool, word: Closing) -> None:
-    draft = ConfirmedDraft(says_when=says_when)
-    run = ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, draft=draft).evaluate().finish()
-    assert decide_closing(run.state)[0] is word
-    worked = (
-        ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, draft=draft).evaluate("a.x.y").evaluate().finish()
-    )
-    assert decide_closing(worked.state)[0] is Closing.SHIP
+def test_success_after_an_edit_of_what_judges_needs_monitoring() -> None:
+    run = ScriptedRun(max_iterations=1).evaluate("a.x.y").finish()
+    run.record(Kind.ANSWERED, text="change it", unseal=["/tests/test_x.py"], max_iterations=2).evaluate().finish()
+    because = "it passes, and an answer allowed edits of tests/test_x.py, which judges"
+    assert decide_closing(run.state) == (Closing.MONITOR, because)
+
+
+def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -> None:
+    run = ScriptedRun().evaluate().finish()
+    finding = SealFinding(kind="not verified", path="big.db", detail="it changed")
+    assert run.state.evaluation is not None
+    evaluation = run.state.evaluation.model_copy(update={"findings": (finding,)})
+    because = "it passes, and big.db could not be kept out of the evaluation"
+    assert decide_closing(run.state.replace(evaluation=evaluation)) == (Closing.MONITOR, because)
+
+
+def test_success_without_an_edit_had_nothing_to_do() -> None:
+    start = {"target": Target.WORKSPACE, "artifact_hash": "0" * 64}
+    word, because = decide_closing(ScriptedRun(**start).evaluate().finish().state)
+    assert (word, because[:24]) == (Closing.SHIP, "there was nothing to do:")
+    worked = ScriptedRun(**start).evaluate("a.x.y").evaluate().finish()
+    assert decide_closing(worked.state)[1].startswith("every rule was verified")
+
+
+def test_refactoring_needs_monitoring() -> None:
+    run = ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, edits_first=True).evaluate().finish()
+    assert decide_closing(run.state)[0] is Closing.MONITOR
+
+
+def test_guards_are_no_evidence_for_the_goal() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.guard.x", weight=0, guard=True)).evaluate().finish()
+    assert [rule.id for rule, _ in list_judged_rules(run.state)] == ["a.x.y"]
 
 
 def test_evidence_is_counted_by_proof_without_info_rules() -> None:
@@ -136,3 +161,18 @@ def test_raised_limit_restarts_the_count_of_a_breaker(reason: str, rounds: int) 
     run.record(Kind.LIMITS_RAISED, max_iterations=21)
     assert run.due_kinds == [Kind.CRITIQUE_DONE]
     assert all(times == 0 for times, _ in count_repetitions(run.state).values())
+
+
+def test_success_of_the_built_in_search_needs_monitoring() -> None:
+    run = ScriptedRun(agents=("builtin",)).evaluate("a.x.y").evaluate().finish()
+    state = run.state.model_copy(update={"plan": ("a.x",)})
+    assert decide_closing(state)[0] is Closing.MONITOR
+    assert decide_closing(state.replace(agents=("codex",)))[0] is Closing.SHIP
+
+
+def test_run_that_was_not_signed_here_is_at_best_monitored() -> None:
+    run = ScriptedRun(target=Target.WORKSPACE, artifact_hash="0" * 64, is_unsigned=True).evaluate().finish()
+    assert decide_closing(run.state) == (
+        Closing.MONITOR,
+        "it passes, and this machine has not signed how the run began",
+    )

@@ -97,6 +97,17 @@ def test_cost_of_an_iteration_includes_all_its_steps() -> None:
     assert (second.quality_per_1k_tokens, second.quality_per_minute) == (142.857, 150)
 
 
+def test_record_has_the_plan_and_the_change_of_its_iteration() -> None:
+    run = ScriptedRun(max_iterations=2).complete(Kind.ARTIFACT_CREATED, change={"is_first": True}).evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE, change={"added": ["Usage"]})
+    run.complete(Kind.PLAN_CREATED, plan=["add more"]).evaluate("b.x.y")
+    first, second = build_run_records(run)
+    assert (first.plan, str(first.changed)) == (("one", "two", "three"), "initial generation")
+    assert (second.plan, str(second.changed)) == (("add more",), "added Usage")
+    assert run.state.progress.last_change == second.changed
+    assert build_run_records(ScriptedRun().evaluate("a.x.y"))[0].changed is None
+
+
 def test_unreported_usage_is_unknown_and_never_zero() -> None:
     run = ScriptedRun(limits=Limits(usd=5, tokens=100)).evaluate("a.x.y")
     (record,) = build_run_records(run)

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.model.attempt import Attempt
+from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import Attempt, Blocked
+from pytest_loop.core.model.run_state import Blocked
 from pytest_loop.core.model.vocabulary import Kind, Reason
+from pytest_loop.core.reporting.decision import decide, find_escalation_diff
+from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, render_attempt
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
-    ask_question,
     build_result,
     compute_distance,
-    decide,
-    describe_pattern,
     get_artifact_status,
-    render_attempt,
     report_budget,
 )
 from tests.core.scripted_run import ScriptedRun, make_rule
@@ -130,7 +130,7 @@ def test_three_failures_are_two_retries_and_an_escalation() -> None:
         run.evaluate("a.x.y", message=str(number))
         decision = decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump()
         actions.append((decision["action"], decision.get("iteration")))
-    assert actions == [("retry", 2), ("retry", 3), ("escalate", None)]
+    assert actions == [("retry", 2), ("retry", 3), ("escalate", 3)]
 
 
 def test_success_in_the_last_iteration_proceeds() -> None:
@@ -168,7 +168,7 @@ def test_retry_lists_what_to_fix() -> None:
     run.evaluate(*(f"a.x.y{number}" for number in range(7)), message="m" * 999)
     feedback = decide(run.state, None).dump()["feedback"]
     assert (feedback["summary"], feedback["priority"], len(feedback["actionable_items"])) == (
-        "7 rules to mend",
+        "7 rules to fix",
         "high",
         2,
     )
@@ -200,10 +200,11 @@ def test_escalation_has_attempts_pattern_and_question() -> None:
     assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump() == {
         "action": "escalate",
         "task_id": "it",
+        "iteration": 2,
         "context": {
             "attempts_summary": [
-                "iteration 1, phase A: 0 fail; open: a.x.y",
-                "iteration 2, phase A: 0 fail; open: a.x.y",
+                "iteration 1, phase A: 0 fail; open: a.x.y; a.x.y: one",
+                "iteration 2, phase A: 0 fail; open: a.x.y; a.x.y: two",
             ],
             "pattern_detected": "same failure: the same rules fail for 2 iterations, in different ways",
         },
@@ -220,11 +221,13 @@ def test_escalation_has_attempts_pattern_and_question() -> None:
         ({}, "iteration 1, phase A: 0.667 fail"),
         ({"passed": True}, "iteration 1, phase A: 0.667 pass"),
         ({"passed": True, "void": True}, "iteration 1, phase A: 0.667 void"),
-        ({"mended": 2}, "iteration 1, phase A: 0.667 fail; 2 mended, 0 broken"),
+        ({"unchanged": True}, "iteration 1, phase A: 0.667 fail; nothing was changed"),
+        ({"mended": 2}, "iteration 1, phase A: 0.667 fail; 2 fixed, 0 broken"),
         (
             {"open": ("x\x1b[2K", "y"), "unmet": 2, "broken": 1},
-            "iteration 1, phase A: 0.667 fail; 0 mended, 1 broken; open: , y",
+            "iteration 1, phase A: 0.667 fail; 0 fixed, 1 broken; open: , y",
         ),
+        ({"message": "only for people"}, "iteration 1, phase A: 0.667 fail"),
         ({"open": tuple("abcde"), "unmet": 9}, "iteration 1, phase A: 0.667 fail; open: a, b, c and 6 more"),
     ],
 )
@@ -261,9 +264,9 @@ def test_pattern_of_attempts_is_described() -> None:
     )
     assert describe_rounds(("1", "p", "m"), ("2", "q", "m"), ("1", "p", "m")) == "oscillation: edits undo each other"
     assert describe_rounds(("1", "pq", "m"), ("1", "p", "m")) == "no change: the last edit changed nothing"
-    assert describe_rounds(("1", "p", "m"), ("2", "q", "m")) == "moving failure: what is mended breaks something else"
+    assert describe_rounds(("1", "p", "m"), ("2", "q", "m")) == "moving failure: what is fixed breaks something else"
     assert describe_rounds(("1", "p", "m"), ("2", "pq", "m")) == "moving failure: edits break what passed before"
-    assert describe_rounds(("1", "pq", "m"), ("2", "p", "m")) == "partial gain: some rules were mended, others are left"
+    assert describe_rounds(("1", "pq", "m"), ("2", "p", "m")) == "partial gain: some rules were fixed, others are left"
     assert describe_rounds(("1", "pq", "m"), ("2", "", "m")) == "nothing fails any more"
 
 
@@ -273,10 +276,10 @@ def test_pattern_of_attempts_is_described() -> None:
         (Reason.MUST_NOT, "How did the forbidden thing come about, and is it undone?"),
         (Reason.BLOCKED, "What does the agent not know about a.x.y?"),
         (Reason.UNCONFIRMED, "The review is outstanding: is it done?"),
-        (Reason.USER_STOP, "What should be different next time?"),
+        (Reason.USER_STOP, "What should be different from here on?"),
         (Reason.STUCK, "What does the agent not know about a.x.y?"),
         (Reason.SAME_ERROR, "What does the agent not know about a.x.y?"),
-        (Reason.THRASHING, "Which of the two versions is right about a.x.y?"),
+        (Reason.THRASHING, "What does the agent not know about a.x.y, so that it changes its mind?"),
         (Reason.STAGNATION, "Is a.x.y worth more rounds, or is it good enough?"),
         (Reason.BUDGET_EXCEEDED, "Is the result worth a larger budget?"),
         (Reason.ITERATION_LIMIT, "Is another round worth it, or is a.x.y asking for the wrong thing?"),
@@ -287,10 +290,72 @@ def test_each_stop_reason_has_a_question(reason: Reason, question: str) -> None:
     assert ask_question(ScriptedRun().evaluate("a.x.y").state, reason) == question
 
 
+def fail_comparison(message: str, **fields: Any) -> ScriptedRun:
+    rule = make_rule("tests/test_x.py::test_it", key="tests::tests/test_x.py::test_it")
+    run = ScriptedRun(rule, max_iterations=1, **fields).advance_to(Kind.EVALUATION_DONE)
+    return run.record(Kind.EVALUATION_DONE, **run.build_evaluation({rule.id: message}))
+
+
+def test_question_offers_to_change_the_code_or_the_expectation() -> None:
+    run = fail_comparison("assert {'userId': '123'} == {'userId': 123}")
+    decision = decide(run.state, Reason.ITERATION_LIMIT).dump()
+    assert decision["question"] == (
+        "tests/test_x.py::test_it expects {'userId': 123}, and found {'userId': '123'}: which of the two is right?"
+    )
+    assert decision["alternatives"] == [
+        {"text": "{'userId': 123} is right: change the code"},
+        {
+            "text": "{'userId': '123'} is right: change the expectation in tests/test_x.py",
+            "changes_judge": True,
+            "unseal": "tests/test_x.py",
+        },
+    ]
+    assert "alternatives" not in decide(run.state, Reason.BUDGET_EXCEEDED).dump()
+
+
+def test_expectation_outside_of_python_tests_has_no_known_file() -> None:
+    run = ScriptedRun(make_rule("a.npm.test"), max_iterations=1)
+    run.advance_to(Kind.EVALUATION_DONE)
+    run.record(Kind.EVALUATION_DONE, **run.build_evaluation({"a.npm.test": "Expected: 1\nReceived: 2"}))
+    texts = [alternative["text"] for alternative in decide(run.state, Reason.STUCK).dump()["alternatives"]]
+    assert texts == ["1 is right: change the code", "2 is right: change the expectation"]
+
+
+@pytest.mark.parametrize("failing", [(), ("a.x.y",)])
+def test_rewritten_file_is_the_pattern_whether_or_not_the_same_rules_fail(failing: tuple[str, ...]) -> None:
+    run = ScriptedRun(max_iterations=9).evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE, rewrites=6, rewritten="shop.py").evaluate(*failing, message="2")
+    assert describe_pattern(run.state) == "rewriting: shop.py was written 6 times in one iteration"
+
+
+def test_change_of_an_escalation_is_found_in_the_last_event() -> None:
+    run = ScriptedRun(max_iterations=1).evaluate("a.x.y")
+    decision = decide(run.state, Reason.ITERATION_LIMIT).dump()
+    decision["context"]["diff"] = "+ a line"
+    run.record(Kind.STOPPED, reason="iteration_limit", decision=decision)
+    assert find_escalation_diff(run.events) == "+ a line"
+    assert build_run_result(run)["decision"]["context"]["diff"] == "+ a line"
+    assert [find_escalation_diff(events) for events in ([], run.events[:-1])] == ["", ""]
+
+
+def test_feedback_is_as_long_as_the_setting_says() -> None:
+    names = [f"a.x.y{number}" for number in range(3)]
+    run = ScriptedRun(*map(make_rule, names), control=IterationControl(feedback_max_length=30))
+    run.evaluate(*names, message="m" * 99)
+    items = decide(run.state, None).dump()["feedback"]["actionable_items"]
+    assert [len(item) for item in items] == [30]
+
+
 def test_question_if_only_the_agent_is_not_satisfied() -> None:
     state = ScriptedRun().evaluate().evaluate().state.replace(exit_signal=False)
     question = ask_question(state, Reason.ITERATION_LIMIT)
     assert question == "Every rule passes, and the agent says that it is not done: what is missing?"
+
+
+def test_question_about_a_forbidden_thing_names_it() -> None:
+    run = ScriptedRun(make_rule("a.no.secret", must_not=True), make_rule()).evaluate("a.no.secret", "a.x.y")
+    question = ask_question(run.state, Reason.MUST_NOT)
+    assert question == "How did a.no.secret (what a.no.secret asks for) come about, and is it undone?"
 
 
 def test_question_about_a_claim_quotes_it() -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from pytest_loop.core.events.run_payloads import Action
 from pytest_loop.core.machine.run_machine import IllegalTransition
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
-from pytest_loop.core.reporting.outcome import build_result, decide
+from pytest_loop.core.reporting.decision import decide
+from pytest_loop.core.reporting.outcome import build_result
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.experiment_notes import make_note
@@ -115,6 +117,26 @@ def test_baseline_suggests_focus_unless_it_was_set() -> None:
     assert ScriptedExperiment(hidden="a").measure("FF.").experiment.focus == ("b",)
     experiment = ScriptedExperiment(guards="b").measure("FF.").experiment
     assert (experiment.focus, experiment.guards) == (("a", "b"), ("b",))
+
+
+@pytest.mark.parametrize(
+    ("seal", "plugins"),
+    [
+        (Seal(plugins=None), ("cov", "dsession")),
+        (Seal(plugins=("cov",)), ("cov",)),
+        (None, None),
+    ],
+    ids=["no plugins yet", "plugins of an old history", "no seal"],
+)
+def test_baseline_adds_its_plugins_to_a_seal_without_any(seal: Seal | None, plugins: tuple[str, ...] | None) -> None:
+    run = ScriptedExperiment(seal=seal).measure("F..", plugins=["cov", "dsession"])
+    assert (run.state.setup.seal.plugins if run.state.setup.seal else None) == plugins
+
+
+def test_plugins_of_later_measurements_are_not_sealed() -> None:
+    run = ScriptedExperiment(seal=Seal(plugins=None)).measure("F..", plugins=["cov"]).measure("F..", plugins=["cheat"])
+    assert run.state.setup.seal is not None
+    assert run.state.setup.seal.plugins == ("cov",)
 
 
 def test_earlier_measurements_keep_only_outcomes() -> None:

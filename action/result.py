@@ -1,0 +1,64 @@
+"""Turn the files of a run in the folder OUT into the outputs of the action and the body of a comment."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+MARKER = "<!-- pytest-loop -->"
+MAX_NAMES = 10
+
+
+def main() -> None:
+    """Write the outputs into GITHUB_OUTPUT, and the comment into comment.md."""
+    folder = Path(os.environ["OUT"])
+    code = int((folder / "exit-code").read_text())
+    result = json.loads((folder / "result.json").read_text()) if (folder / "result.json").exists() else {}
+    score = result.get("score", read_score(folder / "junit.xml"))
+    status = result.get("status") or ("failed" if code else "passed")
+    diff = folder / "change.diff"
+    outputs = {
+        "status": status,
+        "score": "" if score is None else f"{score:g}",
+        "report": str(folder / "report.html") if (folder / "report.html").exists() else "",
+        "diff": str(diff) if diff.exists() and diff.stat().st_size else "",
+    }
+    with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in outputs.items())
+    (folder / "comment.md").write_text(render_comment(result, outputs, folder), encoding="utf-8")
+
+
+def read_score(path: Path) -> "float | None":
+    """Return the lowest score in a JUnit file; None without rules."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    scores = re.findall(r'name="loop\.score[^"]*" value="([\d.]+)"', text)
+    return min(map(float, scores)) if scores else None
+
+
+def render_comment(result: dict, outputs: dict, folder: Path) -> str:
+    """Return the comment: verdict and score, what blocks, and what was changed; `REPORT` stands for the link."""
+    stop = result.get("stop") or {}
+    rules = result.get("rules") or {}
+    head = f"**pytest-loop: {outputs['status']}**"
+    head += f", score {outputs['score']}" if outputs["score"] else ""
+    head += f", {rules['passed']} of {rules['total']} rules pass" if rules else ""
+    lines = [MARKER, head, ""]
+    if stop.get("reason"):
+        lines += [f"Ended after iteration {result['iteration']} of {result['max_iterations']}: `{stop['reason']}`.", ""]
+    lines += list_names("Blocks", result.get("failed") or [])
+    lines += list_names("Passed before, and fails now", result.get("regressions") or [])
+    diffstat = (folder / "diffstat.txt").read_text(encoding="utf-8").rstrip() if outputs["diff"] else ""
+    if diffstat:
+        lines += ["What was changed:", "```", diffstat.replace("```", "'''"), "```", ""]
+    return "\n".join([*lines, "REPORT", ""])
+
+
+def list_names(title: str, names: "list[str]") -> "list[str]":
+    """Return a list of rules in Markdown."""
+    shown = [f"- `{name.replace('`', chr(39))}`" for name in names[:MAX_NAMES]]
+    more = [f"- and {len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    return [f"{title}:", *shown, *more, ""] if names else []
+
+
+if __name__ == "__main__":
+    main()

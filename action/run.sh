@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Judge once, or run a task, and keep result, report, patch and exit code in the folder OUT. Always ends with 0.
+set -uo pipefail
+mkdir -p "$OUT"
+read -r -a arguments <<<"$ARGUMENTS"
+read -r -a rules <<<"$RULES"
+start=$(git rev-parse HEAD)
+if [ -n "$TASK" ]; then
+  words=(--loop-task "$TASK" --loop-yes --loop-json "$OUT/result.json" --loop-report "$OUT/report.html")
+  words+=(--loop-max-iterations "$MAX_ITERATIONS" --loop-budget "$BUDGET" --loop-max-seconds "$MAX_SECONDS")
+  if [ -n "$AGENT" ]; then words+=(--loop-agent "$AGENT"); fi
+  for rule in "${rules[@]}"; do words+=(--loop-rules "$rule"); done
+else
+  words=(--junitxml "$OUT/junit.xml" "${rules[@]}")
+fi
+python -m pytest "${words[@]}" "${arguments[@]}"
+echo $? >"$OUT/exit-code"
+# Workflows are never part of a fix, and neither are files that only Python needs.
+paths=(-- . ':!.loop' ':!.github' ':(exclude,glob)**/__pycache__/**')
+git add --all --intent-to-add "${paths[@]}"
+git diff --binary --no-color --no-ext-diff "$start" "${paths[@]}" >"$OUT/change.diff"
+git diff --stat --no-color "$start" "${paths[@]}" >"$OUT/diffstat.txt"

@@ -1,0 +1,115 @@
+"""Make the pictures of the manual from real runs: `tox -e pictures`.
+
+Chromium takes the screenshots of the report; the recording of the terminal is an SVG that this script writes itself.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.browser.chromium import VARIABLE, Page, start_chromium  # noqa: E402 - found by the line above
+
+PICTURES = ROOT / "docs" / "pictures"
+COMMAND = 'pytest --loop-task "fix until green" --loop-agent builtin --loop-yes'
+COLUMNS = 110
+# The colours of a dark terminal, by the numbers of the control sequences.
+COLOURS = {
+    "31": "#ff9a92",
+    "32": "#7ee787",
+    "33": "#f2cc60",
+    "34": "#79c0ff",
+    "36": "#76e3ea",
+    "2": "#9da7b3",
+    "90": "#9da7b3",
+}
+LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 19, 8.0, 16
+SECONDS_PER_LINE = 0.35
+
+
+def main() -> None:
+    """Run the example once, and write all pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        project = Path(name) / "shop"
+        shutil.copytree(ROOT / "examples/fix_me", project, ignore=shutil.ignore_patterns("__pycache__"))
+        output = _run(project)
+        (PICTURES / "terminal.svg").write_text(render_recording(output), encoding="utf-8")
+        with start_chromium(os.environ.get(VARIABLE, "chromium"), Path(name) / "profile") as page:
+            _take_screenshots(page, project / "report.html")
+
+
+def _run(project: Path) -> str:
+    """Return what the example prints at a terminal with colours."""
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1", "PY_COLORS": "1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    command = [*shlex.split(COMMAND), "--loop-report", "report.html", "--color=yes"]
+    process = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
+    return re.sub(r"\nwrote report.html", "", process.stdout).rstrip()
+
+
+def _take_screenshots(page: Page, report: Path) -> None:
+    for name, width, height, scheme in (
+        ("report-light", 1200, 860, "light"),
+        ("report-dark", 1200, 860, "dark"),
+        ("report-phone", 390, 844, "light"),
+    ):
+        page.set_size(width, height)
+        page.set_color_scheme(scheme)
+        page.open(report)
+        page.take_screenshot(PICTURES / f"{name}.png", beyond=False)
+
+
+def render_recording(output: str) -> str:
+    """Render the output as an SVG in which the lines appear one after another."""
+    lines = [f"\x1b[2m$\x1b[0m {COMMAND}", *output.splitlines()]
+    columns = max(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in lines)
+    width, height = columns * CHARACTER_WIDTH + 2 * MARGIN, len(lines) * LINE_HEIGHT + 2 * MARGIN
+    rows = "\n".join(_render_line(line, number) for number, line in enumerate(lines))
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" role="img">
+<title>A run that fixes a small project</title>
+<style>
+text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #e6edf3; white-space: pre; }}
+text {{ opacity: 0; animation: show 1ms forwards; }}
+@keyframes show {{ to {{ opacity: 1; }} }}
+@media (prefers-reduced-motion: reduce) {{ text {{ animation-delay: 0s !important; }} }}
+</style>
+<rect width="100%" height="100%" rx="8" fill="#0d1117"/>
+{rows}
+</svg>
+"""
+
+
+def _render_line(line: str, number: int) -> str:
+    y = MARGIN + (number + 0.75) * LINE_HEIGHT
+    delay = 0 if number == 0 else 0.8 + number * SECONDS_PER_LINE
+    return (
+        f'<text x="{MARGIN}" y="{y:g}" style="animation-delay: {delay:g}s" xml:space="preserve">{_colour(line)}</text>'
+    )
+
+
+def _colour(line: str) -> str:
+    """Return a line with its colours as elements."""
+    parts, style = [], ""
+    for piece in re.split(r"(\x1b\[[\d;]*m)", line):
+        if match := re.fullmatch(r"\x1b\[([\d;]*)m", piece):
+            colours = [COLOURS[code] for code in match[1].split(";") if code in COLOURS]
+            style = colours[-1] if colours else "" if match[1] in ("", "0") else style
+        elif piece:
+            text = html.escape(piece)
+            parts.append(f'<tspan fill="{style}">{text}</tspan>' if style else text)
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    main()

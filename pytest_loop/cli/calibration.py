@@ -1,0 +1,65 @@
+"""Try the pipeline of a workload before its experiment starts, with a user who can fix the manifest in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_loop.errors import LoopError, ManifestError, UnmatchedPathsError
+from pytest_loop.run.console import Console
+from pytest_loop.settings.settings import Settings
+from pytest_loop.workloads.new_experiment import NewExperiment
+from pytest_loop.workloads.pipeline import MAX_CALIBRATIONS, Calibration, Pipeline, calibrate
+
+_STOP_WORDS = ("s", "stop", "n", "no", "q")
+
+
+@dataclass
+class Calibrator:
+    """Load and calibrate an experiment; `errors` are those of all attempts, `calibration` is the last result.
+
+    Without a user nothing is tried here: the experiment calibrates itself.
+    """
+
+    settings: Settings
+    console: Console
+    errors: list[str] = field(default_factory=list)
+    calibration: Calibration | None = None
+
+    def load(self) -> NewExperiment:
+        """Load the experiment; paths without files, and mistakes made while fixing, are failures of the calibration."""
+        while True:
+            experiment = NewExperiment(self.settings)
+            try:
+                _ = experiment.workload
+            except ManifestError as error:
+                if not (self.errors or isinstance(error, UnmatchedPathsError)):
+                    raise
+                if not self._ask_for_fix(str(error)):
+                    raise LoopError(f"calibration failed: {error}") from None
+            else:
+                return experiment
+
+    def calibrate(self, experiment: NewExperiment) -> NewExperiment:
+        """Try one case until it works or the user gives up; return the experiment with the manifest as it is then."""
+        while self.console.can_ask and not self.settings.start.yes:
+            workload = experiment.workload
+            pipeline = Pipeline(workload, self.settings.workload.case_timeout)
+            case = next(case for case in workload.cases if case.id == experiment.roles.run[0])
+            self.console.print_line(f"calibrating with {case.id} ...")
+            attempt = calibrate(pipeline, case, tries=1)
+            is_fixed = not attempt.passed and self._ask_for_fix(attempt.errors[0])
+            self.calibration = Calibration(case.id, attempt.passed, tuple(self.errors))
+            if not is_fixed:
+                break
+            experiment = self.load()
+        return experiment
+
+    def _ask_for_fix(self, error: str) -> bool:
+        """Record an error; return whether the user says that it is fixed. The last attempt is not asked about."""
+        self.errors.append(error)
+        if not self.console.can_ask or self.settings.start.yes or len(self.errors) >= MAX_CALIBRATIONS:
+            return False
+        self.console.print_line(f"calibration failed, try {len(self.errors)} of {MAX_CALIBRATIONS}: {error}")
+        question = f"fix {self.settings.workload.manifest} or what it runs, then press Enter to try again (s stops): "
+        answer = self.console.read_answer(question)
+        return answer is not None and answer.lower() not in _STOP_WORDS

@@ -1,0 +1,193 @@
+"""The console script `pytest-loop`: one row per command around runs.
+
+Most commands are flags of pytest under a shorter name: `pytest-loop status --run NAME` calls pytest with
+`--loop-status --loop-alias=NAME`, which takes over before anything is collected. Options are taken from the table of
+options, without `--loop-` in front. Other commands name a function that parses its own words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pytest_loop.settings.options import OPTIONS
+from pytest_loop.settings.rows import Option
+
+PREFIX = "--loop-"
+# pytest.ExitCode.USAGE_ERROR, without the import of pytest.
+USAGE_ERROR = 4
+_FLAGS = {option.flag: option for option in OPTIONS if option.flag}
+_LIMITS = ("max-iterations", "limit", "budget", "max-tokens", "max-seconds")
+_DRIVING = ("agent", "judge", *_LIMITS, "keep", "yes", "force", "detach", "record", "status-block", "json", "report")
+# Options of pytest that change what is shown, or where its configuration comes from.
+_PYTEST_OPTIONS = ("-o", "-c", "-p", "--rootdir", "--color")
+_ALL_PLUGINS = ("-p", "no:loop")
+# Commands that only look at a run need no plugin: loading all of them would take longer than the command.
+_OWN_PLUGIN = ("--disable-plugin-autoload", "-p", "pytest_loop.plugin", "-o", "required_plugins=")
+_ANSWER = "answer the question of a stopped run, or choose an alternative by its number, and continue"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One command.
+
+    `flags` are those that it stands for; the last one takes `argument`, if there is one. `argument` is shown in the
+    help: `[NAME]` may be missing, `NAME...` may be several, and `default` is used instead of a missing one. `options`
+    are further ones, named as their flags. A command that `drives` a run loads all plugins; one that `takes_rest` hands
+    words that it does not know to pytest. `function` is called with the words after the name instead.
+    """
+
+    name: str
+    description: str
+    flags: tuple[str, ...] = ()
+    argument: str = ""
+    default: str = ""
+    options: tuple[str, ...] = ()
+    drives: bool = False
+    takes_rest: bool = False
+    function: str = ""
+
+
+ROWS = (
+    Row("status", "show where a run stands", ("status",), options=("json", "status-block")),
+    Row("list", "list all runs", ("list",), options=("json",)),
+    Row("show", "show every rule that does not pass", ("show",)),
+    Row("diff", "show what a run has changed", ("diff",)),
+    Row("history", "show the events and iterations of a run", ("history",), options=("json",)),
+    Row("resume", "continue a run where it stands", ("resume",), options=(*_DRIVING, "confirm"), drives=True),
+    Row(
+        "confirm", "confirm manual rules, and continue", ("resume", "confirm"), "RULE...", options=_DRIVING, drives=True
+    ),
+    Row("answer", _ANSWER, ("resume", "answer"), "TEXT", options=(*_DRIVING, "unseal"), drives=True),
+    Row("stop", "end the active run", ("stop",), "[REASON]", options=("json",)),
+    Row("pause", "interrupt a run where it stands", ("pause",), options=("json",)),
+    Row("attach", "follow a run that works in the background", ("attach",), options=("json",)),
+    Row("watch", "judge again whenever files change", ("watch",), takes_rest=True, drives=True),
+    Row("restore", "restore the files of an iteration, 0 undoes all edits", ("restore",), "N"),
+    Row(
+        "report",
+        "write a run, or two side by side, as a page of HTML; a word with a dot is the path",
+        ("report",),
+        "[RUN...]",
+        "loop-report.html",
+        ("report-open", "json"),
+    ),
+    Row("debrief", "write the debrief of an experiment", ("debrief",), "[PATH]", "loop-debrief.md"),
+    Row("clean", "delete a run (--run), or all of them", ("clean",), "[all]", options=("yes", "json")),
+    Row("agents", "list the agents whose clients are installed", ("agents",), options=("json",)),
+    Row("infer", "show which checks decide that a task is done", ("infer",), "TEXT"),
+    Row("limit", "change a limit of a run at work", function="pytest_loop.integrations.limit:main"),
+    Row("install", "bring the judge into a client of agents", function="pytest_loop.integrations.install:main"),
+    Row("mcp", "serve the judge to MCP clients", function="pytest_loop.integrations.mcp_server:main"),
+    Row("init", "write the manifest of a workload: init manifest", function="pytest_loop.cli.init_manifest:main"),
+    Row("mutate", "change the code in small ways: would the tests notice?", function="pytest_loop.cli.mutate:main"),
+    Row("doctor", "check clients, fence, warm sessions, git and versions", function="pytest_loop.cli.doctor:main"),
+    Row("schema", "print the JSON Schema of rule files", function="pytest_loop.cli.schema:main"),
+)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Execute the command of a command line, and return the exit code."""
+    words = list(sys.argv[1:] if words is None else words)
+    row = next((row for row in ROWS if words and row.name == words[0]), None)
+    if row is not None and row.function:
+        module, _, function = row.function.partition(":")
+        return int(getattr(importlib.import_module(module), function)(words[1:]))
+    arguments = build_pytest_arguments(words)
+    import pytest
+
+    return int(pytest.main(arguments))
+
+
+def build_pytest_arguments(words: Sequence[str]) -> list[str]:
+    """Return the arguments of pytest for a command line; ends the process for one that cannot be understood."""
+    parser = _make_parser()
+    words = [word.replace(PREFIX, "--", 1) if word.startswith(PREFIX) else word for word in words]
+    values, rest = parser.parse_known_args(words)
+    if rest and not values.row.takes_rest:
+        values.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    plugins = _ALL_PLUGINS if values.row.drives else _OWN_PLUGIN
+    return [*plugins, *_translate(values.row, values), *rest]
+
+
+def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
+    *others, last = row.flags
+    yield from (f"{PREFIX}{flag}" for flag in others)
+    argument = values.argument or row.default
+    if row.name == "report" and values.argument:
+        argument = _split_runs(row, values)
+    if row.name == "clean":
+        argument = argument or values.run
+        if not argument:
+            values.parser.error("name a run with --run ALIAS, or delete all of them with: pytest-loop clean all")
+    texts = argument if isinstance(argument, list) else [argument]
+    needs_value = _FLAGS[PREFIX + last].takes_value
+    yield from (f"{PREFIX}{last}={text}" if text or needs_value else f"{PREFIX}{last}" for text in texts)
+    if values.run:
+        yield f"{PREFIX}alias={values.run}"
+    for name in row.options:
+        value = getattr(values, name.replace("-", "_"))
+        texts = value if isinstance(value, list) else [value]
+        yield from (f"{PREFIX}{name}" if text is True else f"{PREFIX}{name}={text}" for text in texts if text)
+    for name in _PYTEST_OPTIONS:
+        yield from (word for text in getattr(values, f"pytest{name}") for word in (name, text))
+    yield from ["-v"] * values.verbose + ["-q"] * values.quiet
+
+
+def _split_runs(row: Row, values: argparse.Namespace) -> str:
+    """Return the path among the words of `report`; the other words are the runs."""
+    paths = [word for word in values.argument if "." in word or "/" in word]
+    runs = [word for word in values.argument if word not in paths]
+    if len(paths) > 1 or len(runs) > 2:
+        values.parser.error("expected at most two runs and one path like report.html")
+    values.run = ",".join(runs) or values.run
+    return paths[0] if paths else row.default
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that ends with the exit code of pytest for bad usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.format_usage()}ERROR: {message}\n")
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="pytest-loop", description="Commands around runs. A run starts with: pytest --loop-task TEXT")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for row in ROWS:
+        command = commands.add_parser(row.name, help=row.description, description=row.description, allow_abbrev=False)
+        command.set_defaults(row=row, parser=command, argument="")
+        if row.argument:
+            command.add_argument("argument", **_declare_argument(row.argument))
+        command.add_argument(
+            "--run", metavar="ALIAS", default="", help="the run (default: the active, else the latest)"
+        )
+        for name in row.options:
+            command.add_argument(f"--{name}", **_declare_option(_FLAGS[PREFIX + name]))
+        command.add_argument("-v", "--verbose", action="count", default=0, help="show more")
+        command.add_argument("-q", "--quiet", action="count", default=0, help="show less")
+        for name in _PYTEST_OPTIONS:
+            command.add_argument(name, dest=f"pytest{name}", action="append", default=[], help=argparse.SUPPRESS)
+    return parser
+
+
+def _declare_argument(argument: str) -> dict[str, Any]:
+    if argument.endswith("...]"):
+        return {"nargs": "*", "metavar": argument.strip("[.]")}
+    if argument.endswith("..."):
+        return {"nargs": "+", "metavar": argument.removesuffix("...")}
+    if argument.startswith("["):
+        return {"nargs": "?", "default": "", "metavar": argument.strip("[]")}
+    return {"metavar": argument}
+
+
+def _declare_option(option: Option[Any]) -> dict[str, Any]:
+    """Declare an option as in the table; pytest checks its value."""
+    if not option.metavar:
+        return {"action": "store_true", "help": option.description}
+    action = {"action": "append", "default": []} if option.is_repeatable else {}
+    return {**action, "metavar": option.metavar, "help": option.description}

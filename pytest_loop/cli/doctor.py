@@ -1,0 +1,56 @@
+"""Check the set-up: versions, clients of agents, the fence, warm sessions and git."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.installed_clients import find_clients
+from pytest_loop.processes.fence import probe_tools
+from pytest_loop.show.client_list import render_client_lines
+from pytest_loop.workspace.checkpoints import Checkpoints
+
+_DISTRIBUTION = "pytest-agent-loop"
+
+
+def main(words: Sequence[str] = ()) -> int:
+    """Print what works here and what does not, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="pytest-loop doctor", description="Check the set-up of this project.")
+    parser.add_argument("--run", default="", help=argparse.SUPPRESS)  # every command takes it
+    parser.parse_args(list(words))
+    for line in render_checkup(Path.cwd()):
+        print(line)
+    return 0
+
+
+def render_checkup(folder: Path) -> Iterator[str]:
+    """Render one line for each part of the set-up: what works, or what is missing and what to do."""
+    versions = f"pytest {pytest.__version__}, Python {platform.python_version()}"
+    yield f"versions: {_DISTRIBUTION} {_find_version()}, {versions}"
+    fence = probe_tools()
+    works = fence.tool is not None and fence.tool.has_mounts
+    name = fence.tool.value if fence.tool else "none"
+    yield f"fence: {name}" if works else f"fence: {name}, edits of sealed files are only detected: install bubblewrap"
+    yield "warm sessions: yes" if hasattr(os, "fork") else "warm sessions: no, because this system cannot fork"
+    yield f"git: {_describe_git(folder)}"
+    yield from render_client_lines(find_clients(folder))
+
+
+def _find_version() -> str:
+    try:
+        return version(_DISTRIBUTION)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _describe_git(folder: Path) -> str:
+    if shutil.which("git") is None:
+        return "not installed, so that there are no checkpoints in git and no candidates"
+    return Checkpoints(folder, "doctor").unavailable_reason or "a work tree, so that every iteration is a checkpoint"

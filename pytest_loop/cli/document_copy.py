@@ -1,0 +1,100 @@
+"""Copy the document of a run to where the user wants it: `--loop-output`, or a question at a terminal."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.errors import StateError
+from pytest_loop.inference.gates import Confirm
+from pytest_loop.run.console import YES, Console
+from pytest_loop.settings.settings import Settings
+from pytest_loop.show.next_steps import suggest_next_step
+from pytest_loop.store.run_files import RunFiles
+
+
+def check_output_path(settings: Settings) -> None:
+    """Raise `StateError` if the document could not be copied at the end."""
+    if settings.output.output and (problem := _find_problem(settings.folder / settings.output.output)):
+        raise StateError(f"--loop-output: {problem}")
+
+
+def _find_problem(path: Path) -> str:
+    """Return why nothing can be written to a path; empty if nothing is known."""
+    return "" if path.is_dir() or path.parent.is_dir() else f"there is no folder {path.parent}: make it first"
+
+
+@dataclass(frozen=True)
+class DocumentCopy:
+    """The document of a run that is over, and where it could go."""
+
+    settings: Settings
+    console: Console
+    state: RunState
+    files: RunFiles
+
+    def offer(self) -> None:
+        """Copy the document where the user wants it, and say what to do with it next."""
+        source = self.settings.root / self.state.setup.artifact
+        if not self.state.is_over or not self.state.setup.artifact or not source.is_file():
+            return
+        path = ""
+        if self.settings.output.output:
+            path = self._copy(source, self.settings.output.output)
+        elif self._is_apart(source) and self._can_ask:
+            path = self._ask(source)
+        elif self._is_apart(source):
+            command = f"pytest --loop-resume={self.state.task_alias} --loop-output {source.name}"
+            self.console.print_line(f"copy it: {command}")
+        if step := suggest_next_step(self.state, path):
+            self.console.print_line(f"next: {step}")
+
+    @property
+    def _can_ask(self) -> bool:
+        start = self.settings.start
+        return self.console.can_ask and not start.yes and start.confirm != Confirm.NEVER.value
+
+    def _is_apart(self, source: Path) -> bool:
+        """Return whether the document is in the folder of the run, not a file of the project."""
+        return self.state.setup.target is Target.ARTIFACT and source.is_relative_to(self.files.folder)
+
+    def _ask(self, source: Path) -> str:
+        """Ask for a path until the document can be copied there, or stays where it is."""
+        question = f"copy it to which path? [y is {source.name}, Enter leaves it at {self.state.setup.artifact}] "
+        while answer := self.console.read_answer(question):
+            if answer.lower() in ("n", "no"):
+                return ""
+            name = source.name if answer.lower() in YES else answer
+            target = self._resolve(source, name)
+            if target.exists() and not self.console.confirm(f"{name} exists: overwrite it?"):
+                continue
+            if path := self._copy(source, name):
+                return path
+        return ""
+
+    def _resolve(self, source: Path, name: str) -> Path:
+        path = self.settings.folder / name
+        return path / source.name if path.is_dir() else path
+
+    def _copy(self, source: Path, name: str) -> str:
+        """Copy the document, and return the path as it is shown; empty if it cannot be written."""
+        target = self._resolve(source, name)
+        shown = (
+            target.relative_to(self.settings.folder).as_posix()
+            if target.is_relative_to(self.settings.folder)
+            else str(target)
+        )
+        try:
+            if not (target.exists() and target.samefile(source)):
+                shutil.copyfile(source, target)
+        except OSError as error:
+            problem = _find_problem(target) or error.strerror or str(error)
+            self.console.print_line(f"the document could not be copied to {shown}: {problem}")
+            return ""
+        self.console.print_line(
+            f"copied to {shown}" + ("" if self.state.stop.passed else ", although it does not pass")
+        )
+        return shown

@@ -1,0 +1,144 @@
+"""Make the draft of a run with the user at a terminal: ask for what the task lacks, edit it, and confirm it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.cli.document_draft import draft_answered_criteria, explain_templates
+from pytest_loop.cli.draft import Draft, make_draft
+from pytest_loop.cli.guards import guard_draft
+from pytest_loop.cli.inferred_rules import UncertainCommandError
+from pytest_loop.cli.readiness import UnclearError
+from pytest_loop.cli.rule_editor import edit_files
+from pytest_loop.cli.setup_questions import SetupQuestions, UnusableAnswerError, parse_limit
+from pytest_loop.cli.task import TaskContext, can_ask
+from pytest_loop.core.model.rules import TESTS_SOURCE
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.errors import StateError
+from pytest_loop.inference.task_types import detect_task_type, list_documents
+from pytest_loop.run.console import YES, Console
+from pytest_loop.run.questions import YES_BY_DEFAULT
+from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.settings.settings import Settings
+from pytest_loop.store.run_files import RunFiles
+
+_EDIT = ("e", "edit")
+
+
+@dataclass
+class DraftDialogue:
+    """The draft of one run, made with the user; `context` has all answers so far."""
+
+    settings: Settings
+    console: Console
+    files: RunFiles
+    sessions: SessionFactory
+    context: TaskContext
+
+    def make_draft(self) -> Draft:
+        """Return the draft; at a terminal a task that cannot be measured leads to the set-up."""
+        while True:
+            try:
+                draft = make_draft(self.settings, self.context, self.files, self.sessions, self.console)
+                return guard_draft(draft, self.sessions)
+            except UnclearError as error:
+                self._resolve(error)
+
+    def make_another_draft(self, error: UnclearError) -> Draft:
+        """Return a draft after the set-up, for one that turned out to be unclear."""
+        self._resolve(error)
+        return self.make_draft()
+
+    def _resolve(self, error: UnclearError) -> None:
+        """Ask the user what the task means, once; without a terminal, raise the error with advice."""
+        is_answered = bool(self.context.answers.task_type or self.context.answers.commands)
+        if is_answered or isinstance(error, UncertainCommandError):
+            raise error
+        if not can_ask(self.settings, self.console):
+            raise UnclearError(f"{error}\n{explain_templates()}") from None
+        self.console.print_line(str(error))
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Ask for everything that the words of the task do not say."""
+        task = self.context.task
+        suggestion = next(iter(list_documents(task.task)), None) or detect_task_type(task.task)
+        questions = SetupQuestions(self.console, lambda answers: draft_answered_criteria(self.context, answers))
+        limit = task.iteration_limit or self.context.project.max_iterations or self.settings.limits.max_iterations
+        answers = questions.ask(self.context.answers, suggestion.template if suggestion else "", limit)
+        task = replace(task, commands=(*task.commands, *answers.commands))
+        self.context = replace(self.context, task=task, answers=answers)
+
+    def describe_rule_file(self, draft: Draft) -> Iterator[str]:
+        """Yield where the drafted rules of a document are kept."""
+        if draft.context.document:
+            path = self.files.rules
+            name = path.relative_to(self.settings.root) if path.is_relative_to(self.settings.root) else path
+            yield f"rule file: {name} (yours to keep: judge by it again with `pytest` and its path)"
+
+    def can_revise(self, draft: Draft) -> bool:
+        """Return whether the user can be asked about the criteria and the limit of a document."""
+        return draft.target is Target.ARTIFACT and can_ask(self.settings, self.console)
+
+    def revise(self, draft: Draft, question: str, limit: int) -> Draft | None:
+        """Ask for both confirmations; return another draft if the user changed it, None if it is confirmed.
+
+        Raises `KeyboardInterrupt` if the user declines.
+        """
+        paths = self._list_rule_files(draft)
+        hint = "(e edits them) [y/N]" if paths else "[y/N]"
+        answer = self._read(f"{question} {hint} ").lower()
+        if paths and answer in _EDIT:
+            return self._edit(paths)
+        if answer not in YES:
+            raise KeyboardInterrupt
+        new_limit = self._ask_limit(limit)
+        if new_limit == limit:
+            return None
+        self._change_answers(max_iterations=new_limit)
+        return self.make_draft()
+
+    def _list_rule_files(self, draft: Draft) -> list[Path]:
+        """Return the rule files that a user may edit: the drafted one, or those of the project."""
+        if draft.context.document:
+            return [self.files.rules]
+        sources = (criteria.source for criteria in draft.plan.criteria if criteria.source != TESTS_SOURCE)
+        return [path for source in sources if (path := self.settings.root / source).is_file()]
+
+    def _edit(self, paths: list[Path]) -> Draft:
+        """Open the rule files in an editor until they can be collected."""
+        while True:
+            edit_files(paths, self.console)
+            if self.files.rules in paths:
+                self._change_answers(rule_file=self.files.rules.read_text(encoding="utf-8", errors="replace"))
+            try:
+                return self.make_draft()
+            except StateError as error:
+                self.console.print_line(str(error))
+            if self._read("edit again? [Y/n] ").lower() not in YES_BY_DEFAULT:
+                raise KeyboardInterrupt
+
+    def _ask_limit(self, limit: int) -> int:
+        """Return the limit that the user confirms or names."""
+        while True:
+            answer = self._read(f"confirm max iterations = {limit}? (or another number) [y/N] ").lower()
+            if answer in YES:
+                return limit
+            if not answer[:1].isdecimal():
+                raise KeyboardInterrupt
+            try:
+                return parse_limit(answer)
+            except UnusableAnswerError as error:
+                self.console.print_line(f"  {error}")
+
+    def _change_answers(self, **changes: Any) -> None:
+        self.context = replace(self.context, answers=replace(self.context.answers, **changes))
+
+    def _read(self, question: str) -> str:
+        answer = self.console.read_answer(question)
+        if answer is None:
+            raise KeyboardInterrupt
+        return answer

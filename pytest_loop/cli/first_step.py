@@ -1,0 +1,75 @@
+"""Decide how a run of a project begins: with its rules, with an edit, or with tests that an agent writes."""
+
+from __future__ import annotations
+
+from pytest_loop.cli.readiness import UnclearError
+from pytest_loop.cli.sealing import Baseline
+from pytest_loop.cli.task import can_ask
+from pytest_loop.core.model.evaluation import Seal
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.inference.command_candidate import Goal
+from pytest_loop.inference.task_intent import classify_task, find_content_words
+from pytest_loop.inference.task_phrases import ParsedTask
+from pytest_loop.run.console import Console
+from pytest_loop.settings.settings import Settings
+from pytest_loop.workspace.seal import ACCEPTANCE_FILES, open_for_new_tests
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+# Tasks that ask for something that does not exist yet, so that a rule must fail before the first edit.
+_NEW_BEHAVIOUR = (Goal.IMPLEMENT_FEATURE, Goal.BUG_FIXED, Goal.DOCUMENTED)
+_ADVICE = """\
+  let the agent write failing tests first, which you confirm: --loop-tests-first
+  add a test that fails until it is done, and start again
+  write rules that fail until it is done, and name them with --loop-rules FILE
+  let an agent judge it: a rule with `check: {judge: "..."}`, and --loop-judge SPEC"""
+
+
+class UnmeasuredError(UnclearError):
+    """Every rule passes already, and the task asks for something new."""
+
+
+def begin_work(
+    baseline: Baseline, task: ParsedTask, project: SealedFiles, settings: Settings, console: Console
+) -> RunState:
+    """Return the state that a run begins with; at a terminal, offer tests for a task that nothing measures."""
+    if settings.start.tests_first:
+        return write_tests_first(baseline.state, project)
+    try:
+        return baseline.state if baseline.failing else decide_first_step(baseline.state, task)
+    except UnmeasuredError as error:
+        if not can_ask(settings, console):
+            raise
+        console.print_line(str(error).partition(";")[0])
+        if not console.confirm("let the agent write failing tests first, for you to confirm?"):
+            raise
+        return write_tests_first(baseline.state, project)
+
+
+def write_tests_first(state: RunState, project: SealedFiles) -> RunState:
+    """Return the state of a run that begins with tests for the task: until they are sealed, nothing else may change."""
+    seal = state.setup.seal or Seal()
+    patterns = open_for_new_tests(seal.patterns, project.start.entries)
+    files = project.seal_anew(patterns, ACCEPTANCE_FILES)
+    changes = {"patterns": patterns, "allow": ACCEPTANCE_FILES, "files": files}
+    return state.replace(work_seal=seal, seal=seal.model_copy(update=changes), edits_first=False)
+
+
+def decide_first_step(state: RunState, task: ParsedTask) -> RunState:
+    """Return the state of a run whose rules all pass.
+
+    A condition that holds already is completed. A refactoring edits first, and its rules must keep passing. Raises
+    `UnmeasuredError` for new behaviour, because no rule measures it.
+    """
+    intent = classify_task(task.task)
+    has_condition = bool(task.completion or task.commands)
+    if has_condition and (intent.is_ambiguous or not find_content_words(task.task)):
+        return state  # the task asks for its condition alone
+    if intent.goal is Goal.REGRESSION_GATE:
+        return state.replace(edits_first=True)
+    if intent.goal in _NEW_BEHAVIOUR:
+        wanted = shorten(task.task, 80)
+        raise UnmeasuredError(
+            f"every rule passes before the first edit, so nothing measures {wanted!r}; do one of these:\n{_ADVICE}"
+        )
+    return state

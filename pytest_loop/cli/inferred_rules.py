@@ -1,0 +1,133 @@
+"""Infer the rules of a run: ask once if they are doubtful, refuse missing tools, and measure what has to grow."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pytest_loop.cli.readiness import UnclearError
+from pytest_loop.cli.task import TaskContext, can_ask, check_measurable
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.inference.command_candidate import Confidence, Goal
+from pytest_loop.inference.coverage_criteria import set_baseline
+from pytest_loop.inference.inferred_criteria import describe_installation
+from pytest_loop.inference.project_files import read_project
+from pytest_loop.inference.proposal import Criterion, Proposal
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import parse_task
+from pytest_loop.rules.checks.check import Context
+from pytest_loop.rules.checks.command_checks import Metric
+from pytest_loop.run.console import Console
+from pytest_loop.run.questions import YES_BY_DEFAULT
+from pytest_loop.settings.command_line import replace_task
+from pytest_loop.settings.settings import Settings
+
+_NO = ("n", "no")
+_NO_GUARDS = "none"
+_ALL_TESTS = "fix until the tests pass"
+_WRITING_GOALS = (Goal.DOCUMENTED, Goal.IMPLEMENT_FEATURE)
+
+
+class UncertainCommandError(UnclearError):
+    """The task is about the project, but the command that judges it is not certain, or cannot run here."""
+
+
+def infer_rules(context: TaskContext, settings: Settings, console: Console) -> TaskContext:
+    """Add rules that tell when the task is done; raises `UnclearError` if none can be inferred with confidence."""
+    return _Inference(settings, console).infer(context)
+
+
+@dataclass(frozen=True)
+class _Inference:
+    """The inference of one invocation."""
+
+    settings: Settings
+    console: Console
+
+    def infer(self, context: TaskContext) -> TaskContext:
+        proposal = check_measurable(context, self.settings.root)
+        is_doubtful = proposal.confidence is Confidence.LOW
+        if is_doubtful and self._can_ask and (answer := self._ask(proposal)):
+            return self.infer(replace(context, task=replace(context.task, commands=(answer,))))
+        # A task that writes something may mean a document, which needs no command.
+        error = UnclearError if proposal.goal in _WRITING_GOALS else UncertainCommandError
+        if proposal.missing_tool:
+            raise error(self._explain_missing_tool(context, proposal))
+        if is_doubtful and not self._can_ask:
+            raise error(self._explain_doubt(context, proposal))
+        if is_doubtful:
+            proposal = replace(proposal, confidence=Confidence.HIGH, rationale=("you confirmed it",))
+        criteria = tuple(map(self._measure_baseline, proposal.criteria))
+        return replace(context, proposal=replace(proposal, criteria=(*criteria, *self._find_guards(proposal))))
+
+    def _find_guards(self, proposal: Proposal) -> Iterator[Criterion]:
+        """Yield the command that runs the project's tests as a guard, where pytest does not collect them."""
+        if self.settings.workspace.guards == _NO_GUARDS:
+            return
+        tests = infer_criteria(parse_task(_ALL_TESTS), read_project(self.settings.root))
+        if not isinstance(tests, Proposal) or tests.confidence is Confidence.LOW:
+            return
+        goals = {criterion.command for criterion in proposal.criteria}
+        for criterion in tests.criteria[:1]:
+            is_command = not (criterion.is_project_tests or criterion.missing_tool)
+            if is_command and criterion.command not in goals:
+                yield replace(criterion, id="a.guard.tests", is_guard=True)
+
+    @property
+    def _can_ask(self) -> bool:
+        return can_ask(self.settings, self.console)
+
+    def _ask(self, proposal: Proposal) -> str:
+        """Return the command that the user names; empty if the proposal is right."""
+        self.console.print_line(f"doubt       {proposal.doubt}")
+        question = f"Judge by `{proposal.verification_command}`? [Y/n/other] "
+        if not proposal.can_be_confirmed:
+            question = "Which command passes when it is done? [none] "
+        answer = self.console.read_answer(question)
+        is_declined = not answer and not proposal.can_be_confirmed
+        if answer is None or is_declined or answer.lower() in _NO:
+            raise KeyboardInterrupt
+        is_confirmed = proposal.can_be_confirmed and answer.lower() in YES_BY_DEFAULT
+        return "" if is_confirmed else answer.strip("` ")
+
+    def _explain_doubt(self, context: TaskContext, proposal: Proposal) -> str:
+        """Explain a doubt in three lines, with the command to type."""
+        line = shlex.join(["pytest", *replace_task(self.settings.arguments, proposal.rewordings[0])])
+        if proposal.can_be_confirmed:
+            problem = f"it is not certain that `{proposal.verification_command}` judges this: {proposal.doubt}"
+            return _explain(context, problem, f"to judge by it: {line}") + _offer_tests(proposal)
+        return _explain(context, f"nothing judges this: {proposal.doubt}", f"for example: {line}") + _offer_tests(
+            proposal
+        )
+
+    def _explain_missing_tool(self, context: TaskContext, proposal: Proposal) -> str:
+        tool = proposal.missing_tool
+        problem = f"this is judged by `{proposal.verification_command}`, and {tool} is not installed"
+        return _explain(context, problem, f"install it: {describe_installation(tool)}")
+
+    def _measure_baseline(self, criterion: Criterion) -> Criterion:
+        """Return a criterion that asks for growth with the number before the run; without a number that is 0."""
+        if not criterion.needs_baseline:
+            return criterion
+        self.console.print_line(f"measuring with `{criterion.command}` before the first edit ...")
+        root = self.settings.root
+        try:
+            number = Metric.model_validate(criterion.check).measure(Context(root, root))
+        except ValueError:
+            number = 0.0
+        return set_baseline(criterion, number)
+
+
+def _offer_tests(proposal: Proposal) -> str:
+    """Return the line that offers tests for something new, which tests of the project cannot measure yet."""
+    advice = "\n  to let the agent write failing tests first, which you confirm: --loop-tests-first"
+    return advice if proposal.goal is Goal.IMPLEMENT_FEATURE else ""
+
+
+def _explain(context: TaskContext, problem: str, advice: str) -> str:
+    return (
+        f"{problem} ({shorten(context.task.request)})\n"
+        f"  {advice}\n"
+        "  to judge by another command, end the task with: until `COMMAND` passes"
+    )

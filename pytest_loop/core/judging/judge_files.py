@@ -1,0 +1,138 @@
+"""Decide which files of a project belong to the judge, from what sessions read before the first edit."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from pytest_loop.core.judging.tampering import find_test_machinery
+
+Read = tuple[str, str]
+# Documentation in its usual places. A test may read it, and an agent may have to fix it.
+_DOCUMENTS = re.compile(r"(?:[^/]+|docs?/.*)\.(?:md|rst|adoc)", re.I)
+# Sources of other languages: tests read them to check them.
+_SOURCES = frozenset(
+    [
+        "py",
+        "pyi",
+        "js",
+        "mjs",
+        "cjs",
+        "ts",
+        "tsx",
+        "jsx",
+        "vue",
+        "go",
+        "rs",
+        "java",
+        "kt",
+        "c",
+        "h",
+        "cc",
+        "cpp",
+        "hpp",
+        "rb",
+        "php",
+        "sh",
+        "sql",
+        "html",
+        "css",
+        "j2",
+        "jinja",
+        "tmpl",
+        "proto",
+    ]
+)
+# Files that describe the project; tests compare them with its code.
+_PROJECT_FILES = frozenset(
+    ["pyproject.toml", "setup.cfg", "setup.py", "package.json", "Cargo.toml", "go.mod", "LICENSE"]
+)
+_HELPER_NAME = re.compile(
+    r"(?:.*_)?(?:tests?|testing|testlib|testutils?|testcase|helpers?|support|fixtures?|factor(?:y|ies)|asserts?|"
+    r"assertions?|expected|expectations?|golden|testdata|mocks?|fakes?|stubs?)(?:_.*)?"
+)
+
+
+@dataclass(frozen=True)
+class ReadFacts:
+    """Facts about a project that its baseline sessions show.
+
+    `reads` are pairs of a path and of the code that read it. `is_test` says which paths are sealed as tests. `sources`
+    are the Python files of the product, which `read_text` reads. `plugins` are modules that pytest loaded by name, and
+    `packages` the folders of the product.
+    """
+
+    reads: Collection[Read]
+    is_test: Callable[[str], bool]
+    sources: Collection[str]
+    read_text: Callable[[str], str]
+    plugins: Collection[str] = ()
+    packages: Collection[str] = ("src",)
+
+
+def find_judge_files(facts: ReadFacts) -> tuple[str, ...]:
+    """Return the files that belong to the judge: data that test code opens, and the modules that only help tests."""
+    helpers = _find_helpers(facts)
+    readers = {owner for _, owner in facts.reads if not owner or facts.is_test(owner) or owner in helpers}
+    data = {path for path, owner in facts.reads if owner in readers and not is_product_file(path)}
+    return tuple(sorted(helpers | {path for path in data if not facts.is_test(path)}))
+
+
+def is_product_file(path: str) -> bool:
+    """Return whether a file stays editable although a test opens it: source code, and texts for people."""
+    name = path.rpartition("/")[2]
+    is_source = name.rpartition(".")[2] in _SOURCES
+    return is_source or name in _PROJECT_FILES or bool(_DOCUMENTS.fullmatch(path))
+
+
+def _find_helpers(facts: ReadFacts) -> set[str]:
+    """Return plugins, and the modules that tests import, no product module does, and that help to judge."""
+    modules = {path for path, owner in facts.reads if path.endswith(".py") and facts.is_test(owner)}
+    helpers = {
+        path
+        for path in modules
+        if not facts.is_test(path)
+        and not _is_in_product(path, facts.packages)
+        and _looks_like_helper(path, facts.read_text(path))
+    }
+    plugins = {path for path in facts.plugins if not facts.is_test(path)}
+    return (helpers - set(_find_imported(helpers, facts))) | plugins
+
+
+def _find_imported(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
+    """Yield the modules that other modules of the product import."""
+    names = {_get_module_name(path): path for path in modules}
+    for source in facts.sources if names else ():
+        text = "" if source in modules else facts.read_text(source)
+        if any(name in text for name in names):  # parsing takes longer
+            yield from (names[name] for name in _list_imports(text) if name in names)
+
+
+def _get_module_name(path: str) -> str:
+    *folders, name = path.removesuffix(".py").split("/")
+    return folders[-1] if name == "__init__" and folders else name
+
+
+def _is_in_product(path: str, packages: Iterable[str]) -> bool:
+    return any(path.startswith(f"{package}/") for package in packages)
+
+
+def _looks_like_helper(path: str, text: str) -> bool:
+    *folders, name = path.removesuffix(".py").split("/")
+    names = (name, *(folder for folder in folders if folder != "testing"))
+    return any(map(_HELPER_NAME.fullmatch, names)) or bool(find_test_machinery(text))
+
+
+def _list_imports(text: str) -> Iterator[str]:
+    """Yield every part of the names that a module imports."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            yield from (node.module or "").split(".")
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (part for alias in node.names for part in alias.name.split("."))

@@ -1,0 +1,49 @@
+"""The iterations of a run so far, as its state keeps them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pytest_loop.core.model.rules import Phase, Value
+
+
+class Failing(Value):
+    """A rule that does not pass: its message, and the iteration since which it has been the same."""
+
+    signature: str = ""
+    since: int
+
+
+class Attempt(Value):
+    """The result of one iteration.
+
+    `message` is that of the first rule that does not pass. `unchanged` means that nothing was edited before it.
+    `rewritten` is the file that an agent wrote most often, and
+    `rewrites` how often. `open` names the first rules that do not pass, `unmet` counts them. `failing` has all of them,
+    and `same_since` the iteration since which they have been the same; `failing` is kept for the last attempt only.
+    """
+
+    iteration: int
+    phase: Phase
+    score: float
+    passed: bool
+    void: bool = False
+    artifact_hash: str = ""
+    unchanged: bool = False
+    rewrites: int = 0
+    rewritten: str = ""
+    message: str = ""
+    open: tuple[str, ...] = ()
+    unmet: int = 0
+    mended: int = 0
+    broken: int = 0
+    failing: dict[str, Failing] = Field(default_factory=dict)
+    same_since: int = 1
+
+
+class Best(Value):
+    """The best evaluation of the current phase that is not void."""
+
+    iteration: int
+    score: float
+    phase: Phase = Phase.A

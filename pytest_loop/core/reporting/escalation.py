@@ -1,0 +1,135 @@
+"""The questions of a stopped run to a person: what was tried, the pattern in it, and possible answers."""
+
+from __future__ import annotations
+
+from pytest_loop.core.judging.run_draft import is_test_rule
+from pytest_loop.core.machine.breakers import is_undone
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.attempt import Attempt
+from pytest_loop.core.model.escalation import Alternative
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
+from pytest_loop.core.text.contrast import Contrast, find_contrast
+from pytest_loop.core.text.lengths import shorten
+
+MAX_LENGTH = 200
+MAX_VALUE = 80
+
+
+def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
+    """Return one attempt in one line: its score, what it changed, and what it left open.
+
+    The message of the first failure is output of tests: it is for people, and not for prompts.
+    """
+    verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
+    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {attempt.score:.3g} {verdict}"]
+    if attempt.unchanged:
+        parts.append("nothing was changed")
+    if attempt.mended or attempt.broken:
+        parts.append(f"{attempt.mended} fixed, {attempt.broken} broken")
+    if attempt.unmet:
+        names = ", ".join(shorten(name, 80) for name in attempt.open[:3])
+        parts.append(f"open: {names}" + (f" and {attempt.unmet - 3} more" if attempt.unmet > 3 else ""))
+    if has_message and attempt.message:
+        parts.append(attempt.message)
+    return "; ".join(parts)
+
+
+def describe_pattern(state: RunState) -> str:
+    """Return what the attempts have in common."""
+    attempts = state.progress.attempts
+    if state.evaluation and state.evaluation.is_waiting_for_setup:
+        return "set-up: what is left cannot be judged here, and no edit changes that"
+    if state.is_rejected:
+        return "rejected: every rule passes, and the review asks for something else"
+    thrashing = state.setup.breakers.thrashing
+    if attempts and attempts[-1].rewritten and 0 < thrashing <= attempts[-1].rewrites:
+        return f"rewriting: {attempts[-1].rewritten} was written {attempts[-1].rewrites} times in one iteration"
+    if len(attempts) < 2:
+        return "one attempt only" if attempts else "nothing was judged"
+    last = attempts[-1]
+    if last.unchanged:
+        return "no change: the last edit changed nothing"
+    if last.failing and last.same_since < last.iteration:
+        since = [failing.since for failing in last.failing.values()]
+        how = "with the same message" if max(since) <= last.same_since else "in different ways"
+        return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
+    if is_undone(state):
+        return "oscillation: edits undo each other"
+    if last.mended and last.broken:
+        return "moving failure: what is fixed breaks something else"
+    if last.broken:
+        return "moving failure: edits break what passed before"
+    return "partial gain: some rules were fixed, others are left" if last.unmet else "nothing fails any more"
+
+
+def ask_question(state: RunState, reason: Reason) -> str:
+    """Return the one question that a person has to answer."""
+    evaluation, signals = state.evaluation, state.signals
+    if reason is Reason.BLOCKED and signals.blocked:
+        claim = f"Is the agent right that {signals.blocked.rule} cannot be met ({signals.blocked.reason})?"
+        return shorten(claim, 2 * MAX_LENGTH)
+    if reason is Reason.UNCONFIRMED and evaluation and evaluation.assumptions:
+        names = ", ".join(_describe_rule(state, name) for name in evaluation.assumptions)
+        return f"Is it so: {shorten(names, MAX_LENGTH)}?"
+    if reason is Reason.UNCONFIRMED and state.has_empty_edit:
+        return "The agent has changed no file: is the task done as it is?"
+    if reason is Reason.UNCONFIRMED:
+        return "The review is outstanding: is it done?"
+    if signals.review and state.is_rejected:
+        feedback = shorten(signals.review.feedback, MAX_LENGTH)
+        return f"Is another round worth it for what the review asks ({feedback})?"
+    if reason is Reason.MUST_NOT and evaluation and evaluation.must_not:
+        return f"How did {_describe_rule(state, evaluation.must_not[0])} come about, and is it undone?"
+    complaints = (
+        (*evaluation.failed, *evaluation.blocking_errors, *evaluation.warnings, *evaluation.errors)
+        if evaluation
+        else ()
+    )
+    first = next(iter(complaints), None)
+    if evaluation and evaluation.is_clean and first is None and signals.exit_signal is False:
+        return "Every rule passes, and the agent says that it is not done: what is missing?"
+    rule = shorten(first.id, MAX_LENGTH) if first else "the rule that fails"
+    row = find_row(reason)
+    if row.offers_choice and (contrast := _find_contrast(state)):
+        expected, found = (shorten(text, MAX_VALUE) for text in contrast)
+        return f"{rule} expects {expected}, and found {found}: which of the two is right?"
+    return row.question.replace("{rule}", rule)
+
+
+def list_alternatives(state: RunState, reason: Reason) -> tuple[Alternative, ...]:
+    """Return the possible answers of a run that ended for a reason."""
+    return compare_values(state) if find_row(reason).offers_choice else ()
+
+
+def compare_values(state: RunState) -> tuple[Alternative, ...]:
+    """Return two answers, if a failure compares two values: change the code, or what is expected of it."""
+    contrast = _find_contrast(state)
+    if contrast is None or state.evaluation is None:
+        return ()
+    expected, found = (shorten(text, MAX_VALUE) for text in contrast)
+    name = state.evaluation.failed[0].id
+    path = name.partition("::")[0] if is_test_rule(state.criteria.by_id[name]) else ""
+    return (
+        Alternative(text=f"{expected} is right: change the code"),
+        Alternative(
+            text=f"{found} is right: change the expectation" + (f" in {path}" if path else ""),
+            changes_judge=True,
+            unseal=path,
+        ),
+    )
+
+
+def _find_contrast(state: RunState) -> Contrast | None:
+    """Return the values that the first failure compares."""
+    evaluation = state.evaluation
+    if evaluation is None or not evaluation.failed or evaluation.failed[0].id not in state.criteria.by_id:
+        return None
+    results = [result for result in evaluation.rule_results if result.id == evaluation.failed[0].id]
+    texts = [text for result in results for text in (result.details, *(finding.detail for finding in result.findings))]
+    return find_contrast("\n".join(texts))
+
+
+def _describe_rule(state: RunState, name: str) -> str:
+    rule = state.criteria.by_id.get(name)
+    return f"{name} ({rule.description})" if rule and rule.description != name else name

@@ -1,0 +1,195 @@
+"""Draft the criteria of one document: a template, and rules about this very task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pytest_loop.inference.api_requirements import find_endpoints, find_entities, find_version
+from pytest_loop.inference.document_requirements import (
+    Requirement,
+    find_additions,
+    find_keys,
+    find_names,
+    find_ports,
+    find_sections,
+    find_sizes,
+    find_statement_check,
+    find_subject,
+)
+from pytest_loop.inference.proposal import ProposedRule, render_rules
+from pytest_loop.inference.shape_file import choose_free_name, make_slug
+from pytest_loop.inference.task_types import API_SPEC, CODE, CONFIG, DOCS
+
+# Longer texts are briefs for agents: not every word in them is a demand.
+MAX_TEXT_LENGTH = 600
+SECTIONS_RULE = "a.completeness.sections"
+_NO_EMPTY_SECTIONS = {"python": "pytest_loop.rules.templates.docs:check_sections"}
+# Documents that explain no usage; the template asks for a section about it.
+_WITHOUT_USAGE = re.compile(
+    r"\b(?:change\s?log|release notes|faqs?|adr|decision record|article|blog post|reference|handbook|runbook)\b",
+    re.IGNORECASE,
+)
+Finder = Callable[[str], Iterator[Requirement]]
+_OF_PROSE: tuple[Finder, ...] = (find_sections, find_subject, find_names)
+_FINDERS: dict[str, tuple[Finder, ...]] = {
+    API_SPEC: (find_version, find_endpoints, find_entities),
+    CODE: (find_names,),
+    CONFIG: (find_keys, find_names, find_ports),
+    DOCS: _OF_PROSE,
+}
+
+
+class InheritedRule(NamedTuple):
+    """A rule of the template."""
+
+    id: str
+    severity: str
+    description: str
+
+
+@dataclass(frozen=True)
+class DocumentCriteria:
+    """The criteria of one document.
+
+    `template` is empty for a document of no known type, `words` are those of the task that name its type. `unjudged`
+    are sentences that no agent can judge here. `severities` and `thresholds` differ from those of the template.
+    """
+
+    template: str
+    words: str = ""
+    rules: tuple[ProposedRule, ...] = ()
+    unjudged: tuple[ProposedRule, ...] = ()
+    severities: Mapping[str, str] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+
+    def render(self, artifact: str, inherited: Sequence[InheritedRule]) -> str:
+        """Render the rule file: it extends the template, whose rules are listed with their severities."""
+        replaced_ids = {rule.id for rule in self.rules}
+        rules = [rule._replace(severity=self.severities.get(rule.id, rule.severity)) for rule in inherited]
+        levels = ", ".join(f"{phase}: {{threshold: {score:g}}}" for phase, score in sorted(self.thresholds.items()))
+        lines = [
+            "# Drafted from the task. It is yours: edit it, keep it, and judge by it again with --loop-rules.",
+            "# `severity: info` turns a rule off. `check` beside an id of the template replaces its check.",
+            f"criteria: {self.template or 'document'}",
+            *([f"extends: {self.template}"] if self.template else []),
+            f"artifact: {_quote(artifact)}",
+            *([f"phases: {{{levels}}}"] if levels else []),
+            "rules:",
+            *(
+                f"  - {{id: {rule.id}, severity: {rule.severity}}}  # {rule.description}"
+                for rule in rules
+                if rule.id not in replaced_ids
+            ),
+        ]
+        return "\n".join(lines) + "\n" + render_rules([self._apply_severity(rule) for rule in self.rules])
+
+    def _apply_severity(self, rule: ProposedRule) -> ProposedRule:
+        severity = self.severities.get(rule.id)
+        return replace(rule, entry={**rule.entry, "severity": severity}) if severity else rule
+
+
+def _quote(name: str) -> str:
+    """Return a path as YAML: a plain word, or in quotes."""
+    return name if re.fullmatch(r"[\w./-]+", name) else "'" + name.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class DocumentTask:
+    """The words about a document: the task, its ideal result, checks that are mandatory, statements of the project."""
+
+    text: str
+    ideal: str = ""
+    mandatory: tuple[str, ...] = ()
+    statements: tuple[ProposedRule, ...] = ()
+
+
+def draft_criteria(template: str, words: str, task: DocumentTask, *, can_judge: bool) -> DocumentCriteria:
+    """Draft the criteria of a document; sentences become rules only if an agent `can_judge` them.
+
+    A mandatory sentence that no agent can judge has to be confirmed by a person.
+    """
+    is_markdown = template in (DOCS, "")
+    drafted = [
+        *_build_requirement_rules(template, task),
+        *(_build_addition_rule(addition, can_judge) for addition in find_additions(task.text[:MAX_TEXT_LENGTH])),
+        *(_build_mandatory_rule(text, is_markdown, can_judge) for text in task.mandatory),
+        *(_make_concrete(rule, is_markdown) for rule in task.statements),
+        *([_build_ideal_rule(task.ideal)] if task.ideal else []),
+    ]
+    rules = _number_ids(drafted)
+    unjudged = tuple(rule for rule in rules if isinstance(rule.entry["check"], str) and not can_judge)
+    return DocumentCriteria(template, words, tuple(rule for rule in rules if rule not in unjudged), unjudged)
+
+
+def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[ProposedRule]:
+    """Yield the rules for what the task and its ideal result name."""
+    finders = (*_FINDERS.get(template, _OF_PROSE), find_sizes)
+    # An ideal result describes the document in free words: their subject is not looked for.
+    of_ideal = [find for find in finders if find not in (find_subject, find_entities)]
+    found = {
+        requirement.description: (requirement, place)
+        for text, place, finders_of_text in (
+            (task.ideal, "the ideal result", of_ideal),
+            (task.text, "the task", finders),
+        )
+        for find in finders_of_text
+        for requirement in find(text[:MAX_TEXT_LENGTH])
+    }
+    if template == DOCS and not any(requirement.name == "sections" for requirement, _ in found.values()):
+        yield from _allow_no_usage(task.text)
+    for requirement, place in found.values():
+        yield _build_requirement_rule(requirement, f"`{requirement.words}` in {place}", template == DOCS)
+
+
+def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool) -> ProposedRule:
+    """Return the rule of a requirement; sections take the place of those that the template docs asks for."""
+    name, check = f"a.task.{requirement.name}", requirement.check
+    if is_docs and requirement.name == "sections":
+        name, check = SECTIONS_RULE, [check, _NO_EMPTY_SECTIONS]
+    return ProposedRule({"id": name, "description": requirement.description, "check": check}, reason=reason)
+
+
+def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedRule:
+    """Return the rule of an addition: an agent judges it; without one, its words are looked for, and do not block."""
+    is_judged = {"check": f"The document has {requirement.words}."}
+    is_found = {"severity": "warn", "check": requirement.check}
+    entry = {"id": f"a.task.{requirement.name}", "description": requirement.description}
+    return ProposedRule(entry | (is_judged if can_judge else is_found), reason=f"`{requirement.words}` in the task")
+
+
+def _allow_no_usage(task: str) -> Iterator[ProposedRule]:
+    """Yield a rule without the sections about usage, for documents that need none."""
+    if match := _WITHOUT_USAGE.search(task[:MAX_TEXT_LENGTH]):
+        entry = {"id": SECTIONS_RULE, "description": "No section is empty", "check": _NO_EMPTY_SECTIONS}
+        yield ProposedRule(entry, reason=f"`{match[0]}` in the task")
+
+
+def _build_mandatory_rule(text: str, is_markdown: bool, can_judge: bool) -> ProposedRule:
+    check = find_statement_check(text, is_markdown=is_markdown) or (text if can_judge else {"manual": text})
+    entry = {"id": f"a.task.{make_slug(text)}", "description": text, "check": check}
+    return ProposedRule(entry, reason="mandatory check")
+
+
+def _make_concrete(rule: ProposedRule, is_markdown: bool) -> ProposedRule:
+    """Return a rule whose sentence has become a check, if a machine can decide it."""
+    sentence = rule.entry["check"]
+    check = find_statement_check(sentence, is_markdown=is_markdown) if isinstance(sentence, str) else None
+    return replace(rule, entry={**rule.entry, "check": check}) if check else rule
+
+
+def _build_ideal_rule(ideal: str) -> ProposedRule:
+    text = " ".join(ideal.split())
+    entry = {"id": "b.task.ideal", "description": f"Ideal result: {text}", "severity": "warn", "check": text}
+    return ProposedRule(entry, reason="the ideal result")
+
+
+def _number_ids(rules: Iterable[ProposedRule]) -> list[ProposedRule]:
+    """Return the rules with distinct ids: a duplicate gets a number."""
+    by_id: dict[str, ProposedRule] = {}
+    for rule in rules:
+        name = choose_free_name(rule.id, by_id)
+        by_id[name] = replace(rule, entry={**rule.entry, "id": name})
+    return list(by_id.values())

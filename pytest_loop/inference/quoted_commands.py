@@ -1,0 +1,62 @@
+"""Find the commands that a text spells out: in backticks, or as its whole completion."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.tool_purposes import TOOLS, split_names
+
+QUOTED = re.compile(r"`([^`\n]{1,300})`")
+_FORBIDDEN = re.compile(
+    r"(?:n't|\bnot(?! (?:be )?(?:done|finished|complete))|\bnever|\bwithout|\bavoid|\binstead of)\b[^.`\n]{0,20}$",
+    re.IGNORECASE,
+)
+_RUN_BEFORE = re.compile(
+    r"(?:\b(?:run(?:ning)?|until|(?:verify|check) (?:it )?with|completion:|command(?: is)?:?)|--completion)\s*[\"'=]?$",
+    re.IGNORECASE,
+)
+_PASSES_AFTER = re.compile(
+    r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
+    re.IGNORECASE,
+)
+_ONE_WORD_COMMANDS = frozenset(TOOLS) | split_names("tox nox make")
+
+
+def find_commands(text: str) -> tuple[str, ...]:
+    """Return the commands in backticks; names of files, functions and values in backticks are none."""
+    commands = {}
+    for quoted in QUOTED.finditer(text):
+        before = text[max(0, quoted.start() - 60) : quoted.start()]
+        if is_command(quoted[1].strip(), before, text[quoted.end() : quoted.end() + 40]):
+            commands[quoted[1].strip()] = True
+    return tuple(commands)
+
+
+def is_command(quoted: str, before: str, after: str) -> bool:
+    """Return whether a text in backticks is a command, by itself or by the words around it."""
+    if not quoted or _FORBIDDEN.search(before):
+        return False
+    if _RUN_BEFORE.search(before) or _PASSES_AFTER.match(after):
+        return True
+    may_be_command = " " in quoted or quoted in _ONE_WORD_COMMANDS or quoted.startswith("./")
+    return may_be_command and classify_command(quoted) is not None
+
+
+# Programs that a completion may begin with, with any arguments; make and just with one target.
+_PROGRAM = re.compile(
+    r"\./\S|(?:make|just) [\w.:/-]+$|(?:npm|npx|pnpm|yarn|uv|poetry|python3?|cargo|node|bash|sh|docker|git) \S"
+)
+_PASSING = re.compile(
+    r"\s{1,9}(?:(?:all|both) )?(?:pass(?:es)?|succeeds?|exits? (?:with )?0|returns? 0|(?:is|are) (?:clean|green)"
+    r"|runs? (?:without errors?|clean\w*))\W*$",
+    re.IGNORECASE,
+)
+
+
+def parse_commands(completion: str) -> tuple[str, ...]:
+    """Return the commands of a completion that consists of nothing else."""
+    text = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
+    parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
+    are_commands = all(is_command(part, "", "") or _PROGRAM.match(part) for part in parts)
+    return tuple(parts) if are_commands and not re.search(r"[<>]=?\s*\d", text) else ()

@@ -1,0 +1,164 @@
+"""The files that clients of agents read: one row per client with its hook, MCP server, skill and command."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_loop.integrations.json_edit import Entry
+
+SERVER = "pytest-loop"
+GATE = "--loop-gate"
+_SECONDS = 600
+_SKILL = "skill/SKILL.md"
+_COMMAND = "skill/command.md"
+# Codex's table of MCP servers is the only part of a client that is not JSON.
+TABLE = f"[mcp_servers.{SERVER}]"
+
+
+@dataclass(frozen=True)
+class JsonPart:
+    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server."""
+
+    path: str
+    user_path: str
+    make: Callable[[str], Entry]
+    is_gate: bool = False
+
+
+@dataclass(frozen=True)
+class TomlPart:
+    """A table at the end of a TOML file."""
+
+    path: str
+    user_path: str
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A whole file that comes with the package."""
+
+    path: str
+    user_path: str
+    source: str
+
+
+Part = JsonPart | TomlPart | FilePart
+
+
+@dataclass(frozen=True)
+class ClientFiles:
+    """The parts of one client, and what the user has to do after they are written."""
+
+    parts: tuple[Part, ...]
+    note: str
+
+
+def _make_hook(event: str, scale: int = 1) -> Callable[[str], Entry]:
+    def make(line: str) -> Entry:
+        hook = {"type": "command", "command": line, "timeout": _SECONDS * scale}
+        return Entry(("hooks", event), {"hooks": [hook]}, GATE)
+
+    return make
+
+
+def _make_cursor_hook(line: str) -> Entry:
+    return Entry(("hooks", "stop"), {"command": line, "timeout": _SECONDS}, GATE)
+
+
+def _make_server(*keys: str) -> Callable[[str], Entry]:
+    return lambda line: Entry((*keys, SERVER), {"command": "sh", "args": ["-c", line]})
+
+
+def _make_opencode_server(line: str) -> Entry:
+    return Entry(("mcp", SERVER), {"type": "local", "command": ["sh", "-c", line], "timeout": _SECONDS * 1000})
+
+
+def _make_skill(folder: str, user_folder: str = "") -> FilePart:
+    name = f"skills/{SERVER}/SKILL.md"
+    return FilePart(f"{folder}/{name}", f"{user_folder or folder}/{name}", _SKILL)
+
+
+_AGENTS_SKILL = _make_skill(".agents")
+CLIENTS = {
+    "claude": ClientFiles(
+        (
+            JsonPart(".claude/settings.json", ".claude/settings.json", _make_hook("Stop"), is_gate=True),
+            JsonPart(".mcp.json", ".claude.json", _make_server("mcpServers")),
+            _make_skill(".claude"),
+            FilePart(f".claude/commands/{SERVER}.md", f".claude/commands/{SERVER}.md", _COMMAND),
+        ),
+        "Claude Code asks once whether to use the MCP server; /hooks shows the Stop hook.",
+    ),
+    "codex": ClientFiles(
+        (
+            JsonPart(".codex/hooks.json", ".codex/hooks.json", _make_hook("Stop"), is_gate=True),
+            TomlPart(".codex/config.toml", ".codex/config.toml"),
+            _AGENTS_SKILL,
+        ),
+        "Codex reads it only in a trusted project, and runs the hook only after you trust it with /hooks; "
+        "without a terminal: codex exec --dangerously-bypass-hook-trust",
+    ),
+    "gemini": ClientFiles(
+        (
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_hook("AfterAgent", 1000), is_gate=True),
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers")),
+            _make_skill(".gemini"),
+        ),
+        "Gemini ignores all of it in a folder that is not trusted: use /permissions trust, or set "
+        "GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust is not enough)",
+    ),
+    "opencode": ClientFiles(
+        (JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server), _AGENTS_SKILL),
+        "opencode has no Stop hook: nothing keeps it from stopping, so judge in your build too.",
+    ),
+    "cursor": ClientFiles(
+        (
+            JsonPart(".cursor/hooks.json", ".cursor/hooks.json", lambda _line: Entry(("version",), 1), is_gate=True),
+            JsonPart(".cursor/hooks.json", ".cursor/hooks.json", _make_cursor_hook, is_gate=True),
+            JsonPart(".cursor/mcp.json", ".cursor/mcp.json", _make_server("mcpServers")),
+            _AGENTS_SKILL,
+        ),
+        "Cursor shows the hook under Settings, Hooks, and the server under Settings, MCP.",
+    ),
+    "vscode": ClientFiles(
+        (JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers")), _AGENTS_SKILL),
+        "VS Code starts the server when a chat in agent mode asks for it; it has no Stop hook.",
+    ),
+}
+
+
+def make_shell_line(words: str, root: Path, *, is_user: bool) -> str:
+    """Return the shell line that runs a module of this environment in the project, from any folder of it.
+
+    A client may have been started in a subfolder, and without the environment. One line for all projects of a user can
+    name no folder, and takes the environment that is active.
+    """
+    if is_user:
+        return f"python -m {words}"
+    python, folder = Path(sys.executable), find_git_root(root)
+    inside = python.relative_to(root) if python.is_relative_to(root) else python
+    if folder is None:
+        return f"{shlex.quote(str(python))} -m {words}"
+    below = root.relative_to(folder).as_posix()
+    target = '"$(git rev-parse --show-toplevel)"' + ("" if below == "." else f"/{shlex.quote(below)}")
+    return f"cd {target} && {shlex.quote(str(inside))} -m {words}"
+
+
+def find_git_root(folder: Path) -> Path | None:
+    """Return the top folder of the repository that a folder is in."""
+    try:
+        result = subprocess.run(
+            ["git", "rev-parse", "--show-toplevel"],  # noqa: S607 - the user's git
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return Path(result.stdout.strip())

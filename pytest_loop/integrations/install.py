@@ -1,0 +1,158 @@
+"""The command `pytest-loop install CLIENT`: write what a client reads, show it, or remove it again."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from pytest_loop.errors import LoopError
+from pytest_loop.integrations.client_files import (
+    CLIENTS,
+    GATE,
+    SERVER,
+    TABLE,
+    FilePart,
+    JsonPart,
+    Part,
+    make_shell_line,
+)
+from pytest_loop.integrations.json_edit import BrokenConfigurationError, remove_entry, set_entry
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+USAGE_ERROR = 4
+_LINE = re.compile(r"at line (\d+)")
+
+
+def main(words: Sequence[str]) -> int:
+    """Install into a client as the words say, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="pytest-loop install", description="bring the judge into a client of agents")
+    parser.add_argument("client", choices=sorted(CLIENTS), help="the client that you use")
+    parser.add_argument("--dry-run", action="store_true", help="show the changes, and write nothing")
+    parser.add_argument("--remove", action="store_true", help="remove what was installed")
+    parser.add_argument("--user", action="store_true", help="write into your home folder, for all projects")
+    options = parser.parse_args(words)
+    folder = Path.home() if options.user else Path.cwd()
+    try:
+        changes = Installation(folder, is_user=options.user).plan(options.client, is_removal=options.remove)
+    except LoopError as error:
+        print(f"ERROR: {error}; nothing was changed", file=sys.stderr)
+        return USAGE_ERROR
+    for path, (before, after) in changes.items():
+        _report(path, before, after, is_shown=options.dry_run)
+        if not options.dry_run:
+            _write(folder / path, after)
+    if not changes:
+        print(f"nothing to do: {options.client} {'has none of it' if options.remove else 'has it already'}")
+    elif not options.remove:
+        print(CLIENTS[options.client].note)
+    return 0
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The files of clients in a project, or in the home folder of a user."""
+
+    folder: Path
+    is_user: bool = False
+
+    def plan(self, client: str, *, is_removal: bool) -> dict[str, tuple[str, str]]:
+        """Return the text of every file that changes, before and after; an empty one does not exist."""
+        texts: dict[str, tuple[str, str]] = {}
+        for part in CLIENTS[client].parts:
+            path = part.user_path if self.is_user else part.path
+            before, text = texts[path] if path in texts else (self._read(path),) * 2
+            texts[path] = (before, self._change(part, path, text, is_removal=is_removal))
+        return {path: pair for path, pair in texts.items() if pair[0] != pair[1]}
+
+    def _change(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
+        if isinstance(part, FilePart):
+            return "" if is_removal else _read_resource(part.source)
+        if isinstance(part, JsonPart):
+            return self._change_json(part, path, text, is_removal=is_removal)
+        table = "" if is_removal else self._make_table()
+        return _replace_table(text, table, path)
+
+    def _change_json(self, part: JsonPart, path: str, text: str, *, is_removal: bool) -> str:
+        entry = part.make(self._make_gate_line() if part.is_gate else self._make_server_line())
+        if is_removal and entry.keys == ("version",):
+            return text  # the version of a file stays as long as the file
+        text = (remove_entry if is_removal else set_entry)(text, entry, path)
+        return "" if is_removal and text.strip() and json.loads(text) == {"version": 1} else text
+
+    def _make_gate_line(self) -> str:
+        """Return the line of the Stop hook; where pytest cannot start, the agent may stop."""
+        return f"{make_shell_line(f'pytest {GATE}', self.folder, is_user=self.is_user)} || echo '{{}}'"
+
+    def _make_server_line(self) -> str:
+        return make_shell_line("pytest_loop mcp", self.folder, is_user=self.is_user)
+
+    def _make_table(self) -> str:
+        """Return Codex's table of the MCP server; an evaluation may take longer than Codex waits by default."""
+        line = json.dumps(self._make_server_line())
+        return f'{TABLE}\ncommand = "sh"\nargs = ["-c", {line}]\nstartup_timeout_sec = 60\ntool_timeout_sec = 600\n'
+
+    def _read(self, path: str) -> str:
+        try:
+            return (self.folder / path).read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenConfigurationError(f"cannot read {path}: {error}") from None
+
+
+def _replace_table(text: str, table: str, path: str) -> str:
+    """Return a TOML text with our table, which stands at its end unless it is there already."""
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = _LINE.search(str(error))
+        raise BrokenConfigurationError(f"{path}:{line[1] if line else 1}: expected TOML, found {error}") from None
+    lines = text.splitlines(keepends=True)
+    if f"{TABLE}\n" not in lines:
+        return f"{text}{_find_gap(text)}{table}" if table else text
+    start = lines.index(f"{TABLE}\n")
+    end = next((number for number in range(start + 1, len(lines)) if lines[number].startswith("[")), len(lines))
+    head, rest = "".join(lines[:start]), "".join(lines[end:])
+    if not table:
+        head = f"{head.rstrip()}\n" if head.strip() else ""
+    middle = head + table
+    return middle + (_find_gap(middle) + rest if rest else "")
+
+
+def _find_gap(text: str) -> str:
+    return "" if not text else "\n" if text.endswith("\n") else "\n\n"
+
+
+def _read_resource(name: str) -> str:
+    return files("pytest_loop.integrations").joinpath(name).read_text(encoding="utf-8")
+
+
+def _report(path: str, before: str, after: str, *, is_shown: bool) -> None:
+    action = "create" if not before else "remove" if not after else "change"
+    if not is_shown:
+        print(f"{action}d {path}")
+        return
+    print(f"would {action} {path}")
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="")
+    print("\n".join(f"    {line}" for line in lines))
+
+
+def _write(path: Path, text: str) -> None:
+    if text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8"))
+    else:
+        path.unlink()
+        if path.parent.name == SERVER and not any(path.parent.iterdir()):
+            path.parent.rmdir()

@@ -1,0 +1,65 @@
+"""Start processes with or without a fence, and control those inside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_loop.processes.fence import Fence
+from pytest_loop.processes.process_tree import find_children
+
+# A shell, and so the wrapper, exits with this number plus that of the signal that ended a command.
+_SIGNALLED = 128
+
+
+class FencedProcess(subprocess.Popen[bytes]):
+    """A wrapper that holds a fence; its only child leads the session of the processes inside.
+
+    The wrapper ends after all of them.
+    """
+
+    ends_descendants = True
+
+    def signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the command inside and its group; SIGKILL ends everything inside."""
+        if self.returncode is not None:
+            return
+        inner = min(find_children(self.pid), default=None)
+        if inner is None:
+            os.killpg(self.pid, number)
+        elif number == signal.SIGKILL:
+            os.kill(inner, number)
+        else:
+            os.killpg(inner, number)
+
+    def poll(self) -> int | None:
+        code = super().poll()
+        return None if code is None else _decode_exit(code)
+
+    def wait(self, timeout: float | None = None) -> int:
+        return _decode_exit(super().wait(timeout))
+
+
+def _decode_exit(code: int) -> int:
+    """Return the negative number of a signal as `Popen` does, where a shell has written it otherwise."""
+    return _SIGNALLED - code if _SIGNALLED < code < _SIGNALLED + signal.NSIG else code
+
+
+def open_process(
+    words: Sequence[str] | str,
+    fence: Fence | None,
+    *,
+    has_own_pids: bool = True,
+    dies_with_parent: bool = False,
+    **options: Any,
+) -> subprocess.Popen[bytes]:
+    """Start a process in a group of its own; a list of words runs without a shell, a string with one."""
+    is_shell = isinstance(words, str)
+    if fence is None:
+        return subprocess.Popen(words, shell=is_shell, start_new_session=True, **options)
+    inner = ["/bin/sh", "-c", words] if isinstance(words, str) else words
+    wrapped = fence.wrap(inner, has_own_pids=has_own_pids, dies_with_parent=dies_with_parent)
+    return FencedProcess(wrapped, start_new_session=True, **options)

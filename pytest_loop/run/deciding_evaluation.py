@@ -1,0 +1,121 @@
+"""The evaluation that may end a run as a success: a new interpreter judges the start of the run plus the change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pytest_loop.core.judging.tampering import LEFT_OUT, UNVERIFIED
+from pytest_loop.core.model.evaluation import Evaluation, Seal, SealFinding
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.wording import list_names
+from pytest_loop.run.build import build_files
+from pytest_loop.run.context import RunContext
+from pytest_loop.session.runner import SessionError, SessionStoppedError
+from pytest_loop.workspace.clean_room import RoomReport
+from pytest_loop.workspace.environment import find_changed_packages
+from pytest_loop.workspace.left_out_files import make_entry
+
+# Judging a quicker suite twice costs less than starting every session anew.
+QUICK_SECONDS = 3.0
+_MAX_NAMES = 3
+_ADVICE = "not part of the change, so set aside for this evaluation: move it, or make it with loop_build"
+
+
+class EvaluateRules(Protocol):
+    """Evaluate the rules in one session; a deciding one starts as a new interpreter."""
+
+    def __call__(self, *, is_deciding: bool) -> Evaluation: ...
+
+
+@dataclass
+class DecidingEvaluation:
+    """Evaluate what may be a success in a clean room; `findings` say what was seen around it."""
+
+    context: RunContext
+    state: RunState
+    evaluate_rules: EvaluateRules
+    should_continue: Callable[[], bool] = lambda: True
+    findings: list[SealFinding] = field(default_factory=list)
+
+    def evaluate(self) -> Evaluation:
+        """Evaluate the rules; what passes in a quick session is judged once more in the clean room.
+
+        Before an agent has worked, there is nothing to keep out.
+        """
+        if not self.state.has_agent_worked:
+            return self.evaluate_rules(is_deciding=False)
+        if 0 < self._seal.session_seconds < QUICK_SECONDS:
+            evaluation = self.evaluate_rules(is_deciding=False)
+            if evaluation.failed or evaluation.must_not:
+                return evaluation
+        return self._evaluate_in_clean_room()
+
+    @property
+    def _seal(self) -> Seal:
+        return self.state.setup.seal or Seal()
+
+    def _evaluate_in_clean_room(self) -> Evaluation:
+        room = self.context.clean_room
+        stamps = self._read_stamps()
+        with room.enter() if room else nullcontext(RoomReport()) as report:
+            self._build()
+            evaluation = self.evaluate_rules(is_deciding=True)
+        self.findings = [
+            *self._compare_stamps(stamps),
+            *self._compare_environment(),
+            *_describe_room(report, is_failed=bool(evaluation.failed)),
+        ]
+        return evaluation
+
+    def _build(self) -> None:
+        """Build what is compiled or generated; raise `SessionError` if that fails."""
+        context, command = self.context, self._seal.build
+        if not command:
+            return
+        root, timeout = context.settings.root, context.settings.judging.session_timeout
+        with context.live.show_work("building"):
+            problem = build_files(command, root, timeout, context.fence.build(root), self.should_continue)
+        if not self.should_continue():
+            raise SessionStoppedError("the build was stopped on request")
+        if problem:
+            raise SessionError(problem)
+
+    def _compare_environment(self) -> Iterator[SealFinding]:
+        """Yield a finding if installed packages changed; inside of a fence with mounts they are read-only."""
+        seal, fence = self._seal, self.context.fence
+        if not seal.taken_at or fence.sealing_tool:
+            return
+        opened = (*seal.opened, *fence.opened)
+        if changed := find_changed_packages(self.context.project.root, seal.taken_at, opened):
+            detail = f"{list_names(changed, _MAX_NAMES)} changed; --loop-fence-allow PATH permits installs"
+            yield SealFinding(kind="site", rule="the environment", detail=detail)
+
+    def _read_stamps(self) -> dict[str, object]:
+        project = self.context.project
+        entries = ((path, make_entry(os.path.join(project.root, path))) for path in project.list_sealed_paths())  # noqa: PTH118
+        return {path: entry.stamp if entry else None for path, entry in entries}
+
+    def _compare_stamps(self, before: dict[str, object]) -> Iterator[SealFinding]:
+        """Yield a finding for each sealed file that was written, whatever it holds now; sessions write some always."""
+        written = self._seal.written or ()
+        for path, stamp in self._read_stamps().items():
+            if stamp != before[path] and not is_written(path, written):
+                yield SealFinding(kind="sealed", path=path, detail="was written while it was judged")
+
+
+def is_written(path: str, written: Collection[str]) -> bool:
+    """Return whether a path is one of those that sessions write, or lies in a folder of these."""
+    return path in written or any(name.endswith("/") and path.startswith(name) for name in written)
+
+
+def _describe_room(report: RoomReport, *, is_failed: bool) -> Iterator[SealFinding]:
+    """Yield what could not be verified, and what may be the reason of a failure: no failure needs no reason."""
+    for path, reason in report.unverified.items():
+        yield SealFinding(kind=UNVERIFIED, path=path, detail=reason)
+    names = [path for path in report.changed if path not in report.unverified]
+    if is_failed and names:
+        yield SealFinding(kind=LEFT_OUT, path=list_names(names, _MAX_NAMES), detail=_ADVICE)

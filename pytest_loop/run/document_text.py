@@ -1,0 +1,52 @@
+"""Find the document in an agent's answer."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pytest_loop.agents.answers import strip_fence
+from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES, find_syntax_error
+from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument
+from pytest_loop.rules.syntax import ContentError, parse
+
+# Names of languages in fences, for suffixes that are not such a name themselves.
+_LANGUAGES = {
+    ".yml": ("yaml",),
+    ".py": ("python", "python3"),
+    ".js": ("javascript", "node"),
+    ".ts": ("typescript",),
+    ".sh": ("bash", "shell"),
+    ".rb": ("ruby",),
+    ".rs": ("rust",),
+    ".conf": ("nginx", "apache"),
+}
+
+
+def unwrap_document(text: str, name: str) -> str:
+    """Return the document in an answer, without a fence and remarks around it; `name` says its format."""
+    suffix = PurePath(name).suffix.lower()
+    kind = SUFFIXES.get(suffix)
+    if kind == "markdown":
+        return strip_fence(text)
+    if kind and _is_valid(text, kind):
+        return text
+    languages = (suffix.lstrip("."), *_LANGUAGES.get(suffix, ()))
+    blocks = sorted(MarkdownDocument(text).blocks, key=lambda block: _rank_block(block, languages))
+    candidates = [*filter(lambda inner: inner != text, [strip_fence(text)]), *(block.text for block in blocks)]
+    valid = (candidate for candidate in candidates if kind and _is_valid(candidate, kind))
+    return next(valid, candidates[0] if candidates else text)
+
+
+def _rank_block(block: FencedBlock, languages: tuple[str, ...]) -> tuple[bool, bool, int]:
+    """Sort blocks of the language first, then those without a language, and longer ones before shorter ones."""
+    return block.language not in languages, bool(block.language), -len(block.text)
+
+
+def _is_valid(text: str, kind: str) -> bool:
+    """Return whether a text is of a format; a sentence is valid YAML, and still no document."""
+    if kind not in DATA_FORMATS:
+        return find_syntax_error(text, kind) is None
+    try:
+        return isinstance(parse(text, kind), (dict, list))
+    except ContentError:
+        return False

@@ -1,0 +1,42 @@
+"""The change that the end of a run shows."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pytest_loop.core.events.run_payloads import EditPayload, EndPayload
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.text.lengths import clip_text
+from pytest_loop.store import disk
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.workspace.project_diff import extract_diff, parse_diffstat
+
+MAX_DIFF_LENGTH = 16 * 1024
+End = TypeVar("End", bound=EndPayload)
+
+
+def add_diff(payload: End, state: RunState, files: RunFiles) -> End:
+    """Return the end of a run with the change that its escalation is about, unless the user wants it without."""
+    decision = payload.decision
+    if decision is None or decision.context is None or not state.setup.control.escalation_includes_diff:
+        return payload
+    diff = clip_text(read_change(state, files), MAX_DIFF_LENGTH)
+    if not diff.strip():
+        return payload
+    context = decision.context.model_copy(update={"diff": diff})
+    return payload.model_copy(update={"decision": decision.model_copy(update={"context": context})})
+
+
+def read_diffstat(files: RunFiles) -> str:
+    """Return how many files and lines of the project a run has changed; empty for a document."""
+    return parse_diffstat((disk.read_file(files.artifact) or b"").decode("utf-8", "replace"))
+
+
+def read_change(state: RunState, files: RunFiles) -> str:
+    """Return the change of a project since the run began, which is in its artifact, or the last edit of a document."""
+    if state.setup.target is Target.WORKSPACE:
+        text = (disk.read_file(files.artifact) or b"").decode("utf-8", "replace")
+        return extract_diff(text)
+    edits = [event.payload for event in files.read_history().events if isinstance(event.payload, EditPayload)]
+    return edits[-1].diff if edits else ""

@@ -1,0 +1,215 @@
+"""Find code under test that reaches into its session: functions that it replaces, callers and objects that it looks at.
+
+Each interference is a path of the project (or an empty text) and a sentence. Compare them with those of a session
+before the first edit: some products have good reasons.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+
+from pytest_loop.session.locations import Locations
+
+Found = tuple[str, str]
+# Packages that run tests and report them.
+_MACHINERY = frozenset({"pytest", "_pytest", "pluggy", "unittest", "pytest_loop", "xdist"})
+# Modules that tests compare and read files with.
+_LIBRARY = frozenset(
+    {
+        *("builtins", "cmath", "copy", "datetime", "decimal", "difflib", "filecmp", "fractions", "hashlib", "io"),
+        *("json", "json.decoder", "json.encoder", "math", "operator", "os", "pathlib", "posixpath", "re", "subprocess"),
+    }
+)
+# The part of the machinery that makes an outcome of a call; it is compared for every test.
+_CORE = frozenset({"_pytest.runner", "_pytest.reports"})
+_LOOKS = "it looks at its callers"
+_SEARCHES = "it searches all objects"
+EXECUTES = "it executes text"
+# Audit events, and the sentence for code of the project that raises them.
+_EVENTS = {
+    "sys._getframe": _LOOKS,
+    "sys._current_frames": _LOOKS,
+    "sys.settrace": _LOOKS,
+    "sys.setprofile": _LOOKS,
+    "gc.get_objects": _SEARCHES,
+    "gc.get_referrers": _SEARCHES,
+    "gc.get_referents": _SEARCHES,
+    "exec": EXECUTES,
+    "compile": EXECUTES,
+}
+_ATTRIBUTE_EVENTS = {
+    ("object.__setattr__", "__code__"): "it replaces the code of functions",
+    ("object.__getattr__", "tb_frame"): _LOOKS,
+}
+# A plugin of pytest that replaces functions of pytest when a session starts.
+_PATCHING_PLUGIN = str(Path(pytest.__file__).parents[1] / "_pytest" / "legacypath.py")
+# Modules that raise these events for their callers.
+_FORWARDERS = frozenset({"inspect", "traceback", "runpy"})
+
+
+WATCH: pytest.StashKey[Watch] = pytest.StashKey()
+
+
+class Watch:
+    """Watch one process of a session, from before the first code of the project on."""
+
+    _is_busy = False  # of all watches: what one of them does is not observed by another
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._locations = Locations(root)
+        self._spaces = list_namespaces()
+        self._core = [space for space in self._spaces if space.module in _CORE]
+        self.found: set[Found] = set()
+
+    def start(self) -> None:
+        """Observe audit events until the process ends: a hook cannot be removed."""
+        sys.addaudithook(self._observe)
+
+    def check_core(self) -> None:
+        """Look whether code that makes outcomes was replaced."""
+        for space in self._core:
+            self.found.update(self._find_replaced(space))
+
+    def check(self, *, is_end: bool) -> None:
+        """Look for replaced functions. Fixtures may replace those of the library until the end."""
+        for space in self._spaces:
+            if is_end or space.is_machinery:
+                self.found.update(self._find_replaced(space))
+        if is_end:
+            self.found.update(self._find_blind_classes())
+
+    # -- replaced functions
+
+    def _find_replaced(self, space: _Namespace) -> Iterator[Found]:
+        for name, value in space.find_changes():
+            path = self._locate(value)
+            if _get_file(value) == _PATCHING_PLUGIN:
+                continue
+            if path is not None or space.is_machinery or _is_builtin(value):
+                yield path or "", f"{space.name}.{name} was replaced"
+
+    def _locate(self, value: Any) -> str | None:
+        """Return the file of the project that holds the code of a value, or None."""
+        code = getattr(getattr(value, "__func__", getattr(value, "fget", value)), "__code__", None)
+        if isinstance(code, CodeType):
+            return self._find_project_path(code.co_filename)
+        module = sys.modules.get(value.__module__ if isinstance(value, type) else type(value).__module__)
+        return self._find_project_path(getattr(module, "__file__", None) or "<built-in>")
+
+    def _find_project_path(self, filename: str) -> str | None:
+        """Return the path of a file relative to the project, or None for other files."""
+        if filename.startswith("<"):  # code that was made from text
+            return None
+        path = self._root / filename
+        is_inside = path.is_relative_to(self._root) and self._locations.is_in_project(str(path))
+        return path.relative_to(self._root).as_posix() if is_inside else None
+
+    # -- objects that equal everything
+
+    def _find_blind_classes(self) -> Iterator[Found]:
+        """Yield the classes of the project whose new object is equal to an object that it cannot know."""
+        for kind in _list_classes():
+            method = kind.__eq__
+            path = self._locate(method) if isinstance(method, FunctionType) else None
+            if path is not None and _equals_everything(kind):
+                yield path, f"{kind.__name__} is equal to everything"
+
+    # -- audit events
+
+    def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
+        text = _EVENTS.get(event)
+        if text is None and event.startswith("object.__"):
+            text = _ATTRIBUTE_EVENTS.get((event, arguments[1]))
+        if text is None or self._is_busy:
+            return
+        Watch._is_busy = True
+        try:
+            frame: FrameType | None = sys._getframe(1)
+            while event in _EVENTS and frame is not None and frame.f_globals.get("__name__") in _FORWARDERS:
+                frame = frame.f_back
+            path = self._find_project_path(frame.f_code.co_filename) if frame is not None else None
+            if path is not None:
+                self.found.add((path, text))
+        finally:
+            Watch._is_busy = False
+
+
+def start_watch(config: pytest.Config) -> None:
+    """Watch this process, once for all sessions in it."""
+    watch = config.stash[WATCH] = Watch(config.rootpath)
+    watch.start()
+
+
+class _Namespace:
+    """A module or class, and the functions that it has now."""
+
+    def __init__(self, module: str, name: str, values: Mapping[str, Any]) -> None:
+        self.module, self.name = module, name
+        self.is_machinery = module.partition(".")[0] in _MACHINERY
+        self._values = values
+        self._functions = {key: value for key, value in values.items() if _is_function(value)}
+
+    def find_changes(self) -> list[tuple[str, Any]]:
+        """Return the functions that are others now; one that is gone is None."""
+        get = self._values.get
+        return [(key, get(key)) for key, value in self._functions.items() if get(key) is not value]
+
+
+@cache
+def list_namespaces() -> tuple[_Namespace, ...]:
+    """Return the modules and classes that must stay as they are; a fork server lists them for all its sessions."""
+    return tuple(_find_namespaces())
+
+
+def _find_namespaces() -> Iterator[_Namespace]:
+    for name, module in list(sys.modules.items()):
+        if name in _LIBRARY or name.partition(".")[0] in _MACHINERY:
+            values = getattr(module, "__dict__", {})
+            yield _Namespace(name, name, values)
+            for kind in list(values.values()):
+                if isinstance(kind, type) and kind.__module__ == name:
+                    yield _Namespace(name, f"{name}.{kind.__name__}", kind.__dict__)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) or isinstance(value, (classmethod, staticmethod, property))
+
+
+def _get_file(value: Any) -> str:
+    return getattr(getattr(value, "__code__", None), "co_filename", "")
+
+
+def _is_builtin(value: object) -> bool:
+    """Return whether a value is a function of the interpreter or its library, or gone."""
+    name = getattr(value, "__module__", None) or "builtins"
+    return value is None or (name.partition(".")[0] in sys.stdlib_module_names and not hasattr(value, "mock_calls"))
+
+
+def _list_classes() -> Iterator[type]:
+    """Yield all classes; a class that has just been dropped may be among them."""
+    waiting: list[type] = [object]
+    seen: set[int] = set()  # a metaclass may forbid to hash its classes
+    list_subclasses: Callable[[type], list[type]] = type.__subclasses__
+    while waiting:
+        for kind in list_subclasses(waiting.pop()):
+            if id(kind) not in seen:
+                seen.add(id(kind))
+                waiting.append(kind)
+                yield kind
+
+
+def _equals_everything(kind: Any) -> bool:
+    """Return whether an object of a class, made without its constructor, claims to equal an unknown object."""
+    try:
+        answer = kind.__eq__(kind.__new__(kind), object())
+        return answer is not NotImplemented and type(answer).__module__ == "builtins" and bool(answer)
+    except Exception:  # a class may raise anything
+        return False

@@ -1,0 +1,114 @@
+"""Record which files of the project a session reads, and which code of the project asked for them.
+
+Files that C code or child processes open are not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pytest_loop.session.channel import Channel
+from pytest_loop.session.locations import Locations
+
+_OUTPUT = "loop_reads"
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+Read = tuple[str, str]
+
+
+class ReadRecorder:
+    """The plugin of one process of a session; with xdist, workers hand their reads to the controller.
+
+    A read is a path of the project, and the path of the innermost code of the project on the stack; empty if there is
+    none, because pytest or a plugin reads the file. For modules, opening the source is a read.
+    """
+
+    def __init__(self, config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
+        root = config.rootpath
+        self._config = config
+        self._get_channel = get_channel
+        self._locations = Locations(root)
+        self._prefix = f"{root}{os.sep}"
+        self._seen: set[Read] = set()
+        self._owners: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Observe until the process ends: an audit hook cannot be removed."""
+        sys.addaudithook(self._observe)
+
+    def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open":
+            return
+        path, _, flags = arguments
+        if not isinstance(path, (str, bytes)) or (isinstance(flags, int) and flags & _WRITE_FLAGS):
+            return
+        try:
+            full_path = os.path.realpath(os.fsdecode(path))
+        except (OSError, ValueError):
+            return
+        if self._locations.is_in_project(full_path):
+            self._seen.add((full_path, self._find_owner(sys._getframe(1))))
+
+    def _find_owner(self, frame: FrameType | None) -> str:
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name not in self._owners:
+                self._owners[name] = name if self._locations.is_in_project(name) else ""
+            if owner := self._owners[name]:
+                return owner
+            frame = frame.f_back
+        return ""
+
+    @property
+    def reads(self) -> list[Read]:
+        """The reads so far, with paths relative to the project."""
+        root = os.path.realpath(self._prefix)
+        return sorted((_shorten(path, root), _shorten(owner, root)) for path, owner in self._seen)
+
+    @property
+    def module_folders(self) -> list[str]:
+        """The folders of the project in which modules are searched, in this order."""
+        root = os.path.realpath(self._prefix)
+        folders = (os.path.realpath(path) for path in sys.path)
+        return list(dict.fromkeys(_shorten(path, root) for path in folders if self._locations.is_in_project(path)))
+
+    @property
+    def plugin_files(self) -> list[str]:
+        """The modules of the project that pytest has loaded as plugins."""
+        root = os.path.realpath(self._prefix)
+        files = (getattr(plugin, "__file__", None) for _, plugin in self._config.pluginmanager.list_name_plugin())
+        return sorted(_shorten(file, root) for file in files if file and self._locations.is_in_project(file))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        message = {"reads": self.reads, "module_folders": self.module_folders, "plugin_files": self.plugin_files}
+        if channel := self._get_channel():
+            channel.send(**message)
+        elif hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_OUTPUT] = message
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        message = getattr(node, "workeroutput", {}).get(_OUTPUT)
+        if message and (channel := self._get_channel()):
+            channel.send(**message)
+
+
+def _shorten(path: str, root: str) -> str:
+    """Return a path relative to the root, `.` for the root itself; an empty path stays empty."""
+    if not path:
+        return ""
+    return Path(os.path.relpath(os.path.realpath(path), root)).as_posix()
+
+
+def record_reads(config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
+    """Record the reads of this process from now on."""
+    recorder = ReadRecorder(config, get_channel)
+    config.pluginmanager.register(recorder, "loop-reads")
+    recorder.start()

@@ -1,0 +1,155 @@
+"""The draft of a run as text: what it is going to do, who judges, and what may be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from pytest_loop.core.judging.run_draft import is_test_rule
+from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Limits, RunState
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count, list_names
+from pytest_loop.show.look import Look, shorten_agent
+
+SHOWN_RULES = 4
+DETAILED_RULES = 12
+TEMPLATE_ORIGIN = "template "
+UNDO = "undo: pytest-loop restore 0"
+_INDENT = 2
+_MAX_TASK = 60
+_MAX_PLACES = 3
+_LIMIT_WORDS = {"usd": "{:g} USD", "tokens": "{:,} tokens", "seconds": "{:g} s of completed steps"}
+
+
+@dataclass(frozen=True)
+class DraftFacts:
+    """Facts of a draft beside its state: origins of rules, number of failing rules, number of sealed files."""
+
+    origins: dict[str, str] = field(default_factory=dict)
+    failing: int | None = None
+    sealed: int = 0
+
+
+def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
+    """Render the draft in a few lines; `-v` adds every setting and more rules."""
+    judge = f", judge {state.setup.judge}" if state.setup.judge else ""
+    is_project = state.setup.target is Target.WORKSPACE
+    yield from look.wrap_parts(
+        look.paint(shorten(state.task.prompt, _MAX_TASK), "bold"),
+        _count_rules(state, facts.failing),
+        f"agent {' then '.join(map(shorten_agent, state.setup.agents)) or 'none'}{judge}",
+        _describe_limits(state),
+        UNDO if is_project else "",
+    )
+    sealed = f" (sealed, {format_count(facts.sealed, 'file')})" if facts.sealed else ""
+    target = f"may edit: {_describe_scope(state)}" if is_project else f"writes: {state.setup.artifact}"
+    yield from look.wrap_parts(f"judge: {_list_places(state, facts.origins)}{sealed}", target)
+    yield from _render_rules(state, facts, look)
+    yield from _render_seal_notes(state, look)
+    if look.verbosity > 0:
+        yield from _render_details(state)
+
+
+def _count_rules(state: RunState, failing: int | None) -> str:
+    """Return `6 tests, 3 failing`; rules of files and guards are counted apart."""
+    goals = state.criteria.goals
+    tests = sum(is_test_rule(rule) for rule in goals)
+    counts = {"rule": len(goals) - tests, "test": tests, "guard": len(state.criteria.guards)}
+    text = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
+    return f"{text}, {failing} failing" if failing is not None else text
+
+
+def _describe_limits(state: RunState) -> str:
+    """Return the limits; the default of money goes without saying."""
+    budgets = get_budgets(state)
+    shown = {name: limit for name, (_, limit) in budgets.items() if limit is not None}
+    if shown.get("usd") == Limits().usd:
+        del shown["usd"]
+    limits = [_LIMIT_WORDS[name].format(limit) for name, limit in shown.items()]
+    return ", ".join([f"at most {format_count(state.max_iterations, 'iteration')}", *limits])
+
+
+def _describe_scope(state: RunState) -> str:
+    seal = state.setup.work_seal or state.setup.seal
+    allow = seal.allow if seal else ()
+    return list_names(allow, _MAX_PLACES) if allow else "everything else"
+
+
+def _list_places(state: RunState, origins: dict[str, str]) -> str:
+    """Return the files that judge; several of one folder are the folder, and a template has its name."""
+    templates = {rule.source: origin for rule in state.criteria.rules if (origin := _find_template(rule, origins))}
+    if templates:
+        return list_names(sorted(set(templates.values())), _MAX_PLACES)
+    rules = state.criteria.rules
+    paths = dict.fromkeys(rule.id.partition("::")[0] if is_test_rule(rule) else rule.source for rule in rules)
+    folders: dict[str, list[str]] = {}
+    for path in filter(None, paths):
+        folders.setdefault(PurePosixPath(path).parent.as_posix(), []).append(path)
+    places = [
+        place
+        for folder, names in folders.items()
+        for place in (names if folder == "." or len(names) == 1 else [f"{folder}/"])
+    ]
+    return list_names(places, _MAX_PLACES) or "the project"
+
+
+def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
+    """Return the template that a run uses as it is; a rule file that extends one is a file of the run."""
+    origin = origins.get(rule.key, "")
+    return origin if PurePosixPath(rule.source).is_absolute() and origin.startswith(TEMPLATE_ORIGIN) else ""
+
+
+def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
+    """Render the rules that are not tests of the project; those of this task come before those of a template."""
+    rules = [rule for rule in state.criteria.goals if not is_test_rule(rule) or look.verbosity > 0]
+    rules.sort(key=lambda rule: facts.origins.get(rule.key, "").startswith(TEMPLATE_ORIGIN))
+    limit = DETAILED_RULES if look.verbosity > 0 else SHOWN_RULES
+    shown = rules[:limit]
+    width = max((len(shorten(rule.id, 60)) for rule in shown), default=0)
+    for rule in shown:
+        yield _format_rule(rule, facts.origins.get(rule.key, ""), width, look)
+    if len(rules) > limit:
+        yield f"  … and {len(rules) - limit} more"
+
+
+def _format_rule(rule: RunRule, origin: str, width: int, look: Look) -> str:
+    origin = "" if origin == rule.source else origin  # it is in the line above
+    kinds = ", ".join(filter(None, (origin, "judged" if isinstance(rule.check, str) else "")))
+    detail = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}  " if look.verbosity > 0 else ""
+    description = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
+    where = look.paint(f"  [{kinds}]", "dim") if kinds else ""
+    return f"  {detail}{shorten(rule.id, 60).ljust(width)}{description}{where}".rstrip()
+
+
+def _render_seal_notes(state: RunState, look: Look) -> Iterator[str]:
+    """Render the build command, and tests that do not judge although they are there."""
+    seal = state.setup.seal
+    if state.setup.work_seal is not None:
+        text = "tests first: an agent writes tests for the task; once they are confirmed and sealed, the work begins"
+        yield from look.wrap(text, _INDENT)
+    if seal and seal.named:
+        yield from look.wrap(f"unsealed: {list_names(seal.named, _MAX_PLACES)} (the task names it)", _INDENT)
+    if seal and seal.build:
+        yield f"build: {shorten(seal.build, 100)} (before an evaluation that may decide)"
+    if seal and seal.unstable:
+        text = f"unstable: {list_names(seal.unstable, _MAX_PLACES)} (not the same twice, so that it does not block)"
+        yield from look.wrap(text, _INDENT)
+    if seal and seal.unjudged:
+        text = f"not judged: {list_names(seal.unjudged, _MAX_PLACES)} (skipped or expected to fail already)"
+        yield from look.wrap(text, _INDENT)
+
+
+def _render_details(state: RunState) -> Iterator[str]:
+    """Render what only `-v` shows."""
+    levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
+    if state.task.ideal_result:
+        yield f"ideal: {shorten(state.task.ideal_result, 100)}"
+    yield f"thresholds: A {levels['A']:g}, B {levels['B']:g}"
+    limits = [_LIMIT_WORDS[name].format(limit) for name, (_, limit) in get_budgets(state).items() if limit is not None]
+    yield f"limits: {format_count(state.max_iterations, 'iteration')}, {', '.join(limits) or 'no budget'}"
+    if state.criteria.guards and state.setup.seal:
+        yield f"guards: about {state.setup.seal.guard_seconds:.1f} s"

@@ -1,0 +1,79 @@
+"""Failing rules in one line each: where, which rule or test, and a short message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pytest_loop.core.judging.critique import group_by_cause
+from pytest_loop.core.judging.run_draft import is_test_rule
+from pytest_loop.core.model.evaluation import RuleResult
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.show.look import Look
+
+INDENT = 7
+MAX_LINES = 10
+# With more causes than this, tests that probably fail alike share a line.
+_MAX_CAUSES = 6
+_MAX_MESSAGE = 800
+
+
+class Failure(NamedTuple):
+    """One cause: the name of its first rule, the message, and how many rules fail alike."""
+
+    name: str
+    message: str
+    others: int = 0
+
+
+def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterator[str]:
+    """Render the named rules that do not pass, grouped by cause."""
+    evaluation, chosen = state.evaluation, set(names)
+    results = [result for result in evaluation.rule_results if result.id in chosen] if evaluation else []
+    groups = group_by_cause(results, _MAX_CAUSES)
+    failures = [_describe_group(state, group) for group in groups[:MAX_LINES]]
+    limit = max(30, (look.width - INDENT) * 2 // 3)
+    width = min(limit, max((len(failure.name) for failure in failures), default=0))
+    for failure in failures:
+        head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
+        tail = f" (and {failure.others} more like it)" if failure.others else ""
+        room = max(20, look.width - len(head) - len(tail))
+        yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
+    if len(groups) > MAX_LINES:
+        rest = sum(map(len, groups[MAX_LINES:]))
+        yield " " * INDENT + f"… {rest:,} more {'fails' if rest == 1 else 'fail'}: pytest-loop show"
+
+
+def render_all(state: RunState) -> Iterator[str]:
+    """Render every rule of the last evaluation that does not pass, with its whole message."""
+    evaluation = state.evaluation
+    if evaluation is None:
+        yield f"{state.task_alias}: nothing was judged"
+        return
+    results = {result.id: result for result in evaluation.rule_results}
+    yield f"{state.task_alias}: {evaluation.passing} of {evaluation.total} pass"
+    for complaint in (*evaluation.failed, *evaluation.warnings, *evaluation.errors):
+        findings = results[complaint.id].findings if complaint.id in results else ()
+        messages = [str(finding) for finding in findings] or [complaint.message]
+        yield f"  {complaint.id} ({complaint.severity.value})"
+        yield from (f"    {shorten(message, _MAX_MESSAGE)}" for message in messages if message)
+
+
+def _describe_group(state: RunState, group: Sequence[RuleResult]) -> Failure:
+    result = group[0]
+    finding = result.findings[0] if result.findings else None
+    if _is_plain_test(state, result.id):  # its place comes first, as in the summary of pytest
+        path, _, test = result.id.partition("::")
+        name = f"{finding.where if finding and finding.where else path} {test}"
+        message = finding.found if finding else result.details
+    else:
+        name, message = result.id, str(finding) if finding else result.details
+    before = " (passed before)" if state.evaluation and result.id in state.evaluation.regressions else ""
+    first_line = message.strip().partition("\n")[0].partition(" + where ")[0]
+    return Failure(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
+
+
+def _is_plain_test(state: RunState, rule_id: str) -> bool:
+    rule = state.criteria.by_id.get(rule_id)
+    return rule is not None and is_test_rule(rule) and "::" in rule_id

@@ -1,0 +1,287 @@
+"""The clean room of an evaluation: for its length, files that are left out of the change are as they were at the start.
+
+New ones are set aside in the run's folder, changed and removed ones are replaced by archived contents, and afterwards
+everything is put back. A journal makes that possible also after a crash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_loop.core.text.wording import list_names
+from pytest_loop.errors import StateError
+from pytest_loop.store import disk
+from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.content_archive import ContentArchive
+from pytest_loop.workspace.file_scan import TOOL_FOLDERS
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree
+from pytest_loop.workspace.left_out_files import (
+    LeftOutFiles,
+    LeftOutScanner,
+    LeftOutScope,
+    compare_left_out,
+    is_cache,
+)
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+# Bounds of what is archived: more would make the start of a run slow.
+MAX_SIZE = 1024 * 1024
+MAX_TOTAL = 32 * 1024 * 1024
+MAX_FILES = 5_000
+MAX_SECONDS = 2.0
+LISTING, ARCHIVE, JOURNAL, ASIDE = "left-out.json", "left-out.kept", "clean-room.json", "aside"
+_CLOSED, _OPEN = 0o000, 0o700
+
+
+@dataclass
+class RoomReport:
+    """The paths that were set aside or replaced, and those that could not be, each with the reason; without caches."""
+
+    changed: list[str] = field(default_factory=list)
+    unverified: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Journal:
+    """Record of a clean room: `moved` paths are set aside, `written` ones and the `made` folders did not exist.
+
+    `root` is relative to the run's folder, because the project may be moved or copied.
+    """
+
+    root: str
+    moved: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+
+
+class CleanRoom:
+    """Set the left-out files of one project to what they were at the start of a run, for a block.
+
+    `document` is the path of the document that a run writes: it is the change, also if git ignores it.
+    """
+
+    def __init__(self, project: SealedFiles, folder: Path, opened: Iterable[str] = (), *, document: str = ""):
+        self._project = project
+        self._folder = folder
+        self._root = os.fspath(project.root)
+        self._archive = ContentArchive(folder / ARCHIVE)
+        self._start = LeftOutFiles()
+        self._listing = b""
+        own_folder = folder.relative_to(project.root).as_posix() if folder.is_relative_to(project.root) else ""
+        self._own_folder = "" if document else own_folder
+        self._document_folders = frozenset(_list_parents(document))
+        state = {document, own_folder} if document else set()
+        environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
+        self._skipped = frozenset(state.union(_make_relative(project.root, (*opened, *environment))))
+
+    def record(self) -> str:
+        """List the files before the first edit, and archive small ones; return the hash of the listing."""
+        self._start = self._archive_files(self._scan())
+        self._listing = self._start.to_json()
+        self._write_listing()
+        return hashlib.sha256(self._listing).hexdigest()
+
+    def _write_listing(self) -> None:
+        disk.make_folder(self._folder)
+        disk.write_atomically(self._folder / LISTING, self._listing)
+
+    def open(self, listing_hash: str) -> None:
+        """Load the listing that `record` wrote; raise `StateError` if it was changed since."""
+        data = disk.read_file(self._folder / LISTING) or b""
+        if hashlib.sha256(data).hexdigest() != listing_hash:
+            raise StateError(
+                f"{self._folder / LISTING} is not as this run wrote it: bring it back, or start anew with --loop-task"
+            )
+        self._listing = data
+        self._start = LeftOutFiles.from_json(data)
+        self._archive.open_existing()
+
+    def close(self) -> None:
+        """Close the archive; write it and the listing again if an agent removed the folder of the run."""
+        with suppress(StateError):  # the project itself may be gone
+            self._archive.rewrite_if_removed()
+            if self._listing and disk.read_file(self._folder / LISTING) != self._listing:
+                self._write_listing()
+        self._archive.close()
+
+    @contextmanager
+    def enter(self) -> Iterator[RoomReport]:
+        """Make the left-out files what they were, and put everything back after the block."""
+        current = self._scan(self._start.folders)
+        changes = compare_left_out(self._start, current)
+        contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
+        report = RoomReport([path for path in changes.paths if not is_cache(path)])
+        if not (current.is_complete and self._start.is_complete):
+            report.unverified["ignored files"] = "there are too many to compare them"
+        for path, content in contents.items():
+            if content is None and not is_cache(path):
+                report.unverified[path] = "it changed, and what it was is not kept"
+        moved = [path for path in changes.modified if path not in report.unverified] + [*changes.added]
+        written = [path for path in changes.removed if contents[path] is not None]
+        root = os.path.relpath(self._root, self._folder)
+        journal = _Journal(root, tuple(moved), tuple(written), tuple(self._list_missing_folders(written)))
+        if moved or written:
+            disk.write_atomically(self._folder / JOURNAL, json.dumps(journal.__dict__).encode(), durable=False)
+        try:
+            self._set_aside(moved, report)
+            self._write_contents({path: data for path, data in contents.items() if data is not None}, report)
+            yield report
+        finally:
+            if moved or written:
+                put_back(self._folder)
+
+    # -- the files
+
+    def _scan(self, known: frozenset[str] | None = None) -> LeftOutFiles:
+        project = self._project
+        scope = LeftOutScope(
+            project.current.entries,
+            project.current.folders | self._document_folders,
+            frozenset((*project.scope.outputs, *project.outputs)),
+            self._skipped,
+            project.scope.run_folder,
+            self._own_folder,
+        )
+        return LeftOutScanner(self._root, scope, known).scan()
+
+    def _archive_files(self, files: LeftOutFiles) -> LeftOutFiles:
+        """Return the files with the hashes of those whose contents are archived: within bounds, caches last."""
+        chosen: dict[str, FileEntry] = {}
+        total, deadline = 0, time.monotonic() + MAX_SECONDS
+        for path in sorted(files.entries, key=lambda path: (_is_tool_file(path), files.entries[path].size)):
+            entry = files.entries[path]
+            if len(chosen) >= MAX_FILES or total + entry.size > MAX_TOTAL or time.monotonic() > deadline:
+                break
+            if entry.kind is not FileKind.OTHER and entry.size <= MAX_SIZE:
+                total += entry.size
+                if digest := _hash_path(f"{self._root}/{path}", entry):
+                    chosen[path] = replace(entry, digest=digest)
+        missed = self._archive.add_files(self._project.root, FileTree(chosen)) if chosen else ()
+        archived = {path: entry for path, entry in chosen.items() if path not in missed}
+        return replace(files, entries={**files.entries, **archived})
+
+    def _find_content(self, path: str) -> bytes | None:
+        digest = self._start.entries[path].digest
+        return self._archive.get_content(digest) if digest else None
+
+    def _list_missing_folders(self, paths: Iterable[str]) -> list[str]:
+        """Return the folders of files that are going to be written and that do not exist, the innermost first."""
+        parents = {parent for path in paths for parent in _list_parents(path)}
+        missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112
+        return sorted(missing, key=len, reverse=True)
+
+    def _set_aside(self, paths: Sequence[str], report: RoomReport) -> None:
+        """Move each path into one folder, where its name is its number in the journal."""
+        if not paths:
+            return
+        aside = self._folder / ASIDE
+        aside.mkdir(exist_ok=True)
+        for number, path in enumerate(paths):
+            try:
+                os.rename(f"{self._root}/{path}", f"{aside}/{number}")  # noqa: PTH104 - called for many files
+            except OSError as error:
+                report.unverified[path] = f"it cannot be set aside: {disk.describe_error(error)}"
+        aside.chmod(_CLOSED)  # a product that looks for its files there does not find them, unless it is root
+
+    def _write_contents(self, contents: dict[str, bytes], report: RoomReport) -> None:
+        for path, data in contents.items():
+            if path in report.unverified:
+                continue
+            entry = self._start.entries[path]
+            try:
+                file_writer.write_entry(self._project.root, path, entry, data)
+                if entry.stamp and entry.kind is FileKind.FILE:  # what is older than its source is built again
+                    os.utime(f"{self._root}/{path}", ns=(entry.stamp[1], entry.stamp[1]))
+            except (OSError, StateError) as error:
+                report.unverified[path] = f"it cannot be replaced: {error}"
+
+
+def put_back(folder: Path) -> tuple[str, ...]:
+    """Put back what a clean room of a run has set aside, also one that a crash has left; return the paths.
+
+    What a session wrote into caches stays. Otherwise, the file that was set aside replaces it.
+    """
+    journal = _read_journal(folder)
+    if journal is None:
+        return ()
+    root, aside = Path(os.path.normpath(folder / journal.root)), folder / ASIDE
+    with suppress(FileNotFoundError):
+        aside.chmod(_OPEN)
+    moved = [path for number, path in enumerate(journal.moved) if _put_back_path(root, f"{aside}/{number}", path)]
+    for path in journal.written:
+        file_writer.remove_path(root, path)
+    for path in journal.made:
+        file_writer.remove_empty_folder(root, path)
+    shutil.rmtree(aside, ignore_errors=True)
+    disk.remove_file(folder / JOURNAL)
+    return tuple(moved)
+
+
+def _read_journal(folder: Path) -> _Journal | None:
+    data = disk.read_file(folder / JOURNAL)
+    if not data:
+        return None
+    try:
+        fields = json.loads(data)
+        return _Journal(fields["root"], *(tuple(fields[name]) for name in ("moved", "written", "made")))
+    except (ValueError, KeyError, TypeError):
+        raise StateError(
+            f"{folder / JOURNAL} cannot be read: files of the project are in {folder / ASIDE}, move them back by hand"
+        ) from None
+
+
+def _put_back_path(root: Path, source: str, path: str) -> bool:
+    if not os.path.lexists(source):  # it was never moved, or is back already
+        return False
+    target = root / path
+    with disk.translate_errors("put back", target, f"move {source} there by hand"):
+        if os.path.lexists(target):
+            if is_cache(path):
+                return False
+            if os.path.isdir(source) and not os.path.islink(source) and target.is_dir():  # noqa: PTH112, PTH114
+                for name in sorted(os.listdir(source)):  # noqa: PTH208
+                    _put_back_path(root, f"{source}/{name}", f"{path}/{name}")
+                return True
+            file_writer.remove_path(root, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(source, target)  # noqa: PTH104 - called for many files
+    return True
+
+
+def describe_put_back(paths: tuple[str, ...]) -> str:
+    """Say what was put back after a crash."""
+    return f"put back what an interrupted evaluation had set aside: {list_names(paths, 3)}"
+
+
+def _make_relative(root: Path, paths: Iterable[str]) -> Iterator[str]:
+    resolved = root.resolve()
+    for path in (Path(path).resolve() for path in paths):
+        if path.is_relative_to(resolved) and path != resolved:
+            yield path.relative_to(resolved).as_posix()
+
+
+def _is_tool_file(path: str) -> bool:
+    return is_cache(path) or not TOOL_FOLDERS.isdisjoint(path.split("/"))
+
+
+def _hash_path(path: str, entry: FileEntry) -> str:
+    try:
+        if entry.kind is FileKind.LINK:
+            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()  # noqa: PTH115
+        return disk.hash_file(Path(path))
+    except OSError:
+        return ""
+
+
+def _list_parents(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path

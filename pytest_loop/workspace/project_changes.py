@@ -1,0 +1,74 @@
+"""Changes of a run in its project so far, for the search for tampering and for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pytest_loop.core.judging.tampering import Source
+from pytest_loop.workspace.file_tree import FileChanges, FileKind
+from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
+from pytest_loop.workspace.new_tests import list_new_places, select_new_tests
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+_PYTHON_SUFFIX = ".py"
+
+
+@dataclass(frozen=True)
+class ProjectChanges:
+    """The changes of a project since its start, as its last scan shows them."""
+
+    project: SealedFiles
+
+    @property
+    def _changes(self) -> FileChanges:
+        """The changes of files that may be edited."""
+        changes = self.project.changes
+        return changes.select(self.project.allow) if self.project.allow else changes
+
+    def list_sources(self) -> list[Source]:
+        """Return the source files that were added, modified or deleted where that is allowed."""
+        project = self.project
+        return [
+            Source(
+                path,
+                self._read_start_text(path) if path in project.start.entries else None,
+                _decode((project.read_current_content(path) if path in project.current.entries else None) or b""),
+            )
+            for path in self._changes.paths
+            if path.endswith(SOURCE_SUFFIXES)
+        ]
+
+    def list_outer_links(self) -> Iterator[tuple[str, str]]:
+        """Yield the links that were added or modified and lead out of the project, with their targets."""
+        changes, root = self.project.changes, self.project.root.resolve()
+        for path in (*changes.added, *changes.modified):
+            if self.project.current.entries[path].kind is FileKind.LINK:
+                target = (root / path).resolve()
+                if not target.is_relative_to(root):
+                    yield path, str(target)
+
+    def read_start_sources(self, *, is_sealed: bool) -> Iterator[str]:
+        """Read the Python files that are sealed, or those that are not, as they were at the start."""
+        for path in self.project.start.entries:
+            if path.endswith(_PYTHON_SUFFIX) and self.project.sealed.matches(path) is is_sealed:
+                yield self._read_start_text(path)
+
+    def _read_start_text(self, path: str) -> str:
+        return _decode(self.project.read_start_content(path) or b"")
+
+    def list_new_places(self) -> tuple[str, ...]:
+        """Return the new files and folders, in which no test of the start can be."""
+        return list_new_places(self.project.start, self.project.changes)
+
+    def list_new_tests(self) -> tuple[str, ...]:
+        """Return the test files that were added."""
+        return select_new_tests(self.project.changes)
+
+    def list_honest_edits(self) -> tuple[str, ...]:
+        """Return the sealed files that were edited, and mean the same to a judge."""
+        return self.project.changes.filter(self.project.is_sealed).modified
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,55 @@
+"""Files that every session of a suite writes where files are sealed: outputs, which judge nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
+from pytest_loop.workspace.new_tests import find_new_place
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+_SOURCE = ".py"
+_CLOCK_STEP = 10_000_000  # times of files lag behind the clock
+
+
+class OutputWatch:
+    """Watch one session before the first edit; another one has worked since the scan `before`.
+
+    A file that only the first of them wrote is no output: it may be a snapshot, which later sessions read.
+    """
+
+    def __init__(self, project: SealedFiles, before: FileTree) -> None:
+        self._project = project
+        self._before = before
+        self._stamps = self._read_stamps()
+
+    def find_outputs(self) -> tuple[str, ...]:
+        """Return the files that the session wrote, and with a slash the folders that were not there before."""
+        stamps = self._read_stamps()
+        written = [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]
+        places = (find_new_place(path, self._before) for path in written)
+        return tuple(sorted({f"{place}/" if place not in stamps else place for place in places}))
+
+    def _read_stamps(self) -> dict[str, tuple[int, ...]]:
+        """Return when and how each sealed file was written that is not as it was before."""
+        self._project.accept_current()
+        changes = compare_trees(self._before, self._project.current).select(self._project.sealed)
+        paths = (path for path in (*changes.added, *changes.modified) if not path.endswith(_SOURCE))
+        return {path: _read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118
+
+
+def _read_stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def is_written_since(path: Path, start: int) -> bool:
+    """Return whether a file was written since a time in nanoseconds, also with the content that it had."""
+    try:
+        return path.lstat().st_ctime_ns >= start - _CLOCK_STEP
+    except OSError:
+        return False

@@ -1,0 +1,75 @@
+"""The judge owns the data that tests open and the modules that only help them; the product stays editable."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
+
+TEST = "tests/test_shop.py"
+PYTEST = "import pytest\n"
+
+
+def find(*reads: tuple[str, str], texts: dict[str, str] | None = None, plugins: tuple[str, ...] = ()) -> list[str]:
+    def is_test(path: str) -> bool:
+        return path.startswith("tests/") or path.rpartition("/")[2].startswith("test_")
+
+    texts = texts or {}
+    sources = [path for path in texts if not is_test(path)]
+    facts = ReadFacts(reads, is_test, sources, lambda path: texts.get(path, ""), plugins, packages=("src", "shop"))
+    return list(find_judge_files(facts))
+
+
+@pytest.mark.parametrize(
+    ("path", "owner", "is_sealed"),
+    [
+        ("data/prices.json", TEST, True),
+        (".env", TEST, True),
+        (".env", "", True),
+        ("shop/expected.json", "shop/test_total.py", True),
+        ("shop/defaults.json", "shop/prices.py", False),
+        ("shop.py", TEST, False),
+        ("README.md", TEST, False),
+        ("docs/guide.rst", TEST, False),
+        ("cases/expected.md", TEST, True),
+        ("web/index.html", TEST, False),
+        ("pyproject.toml", TEST, False),
+        (TEST, "", False),
+        ("tests/data.json", TEST, False),
+    ],
+)
+def test_data_that_test_code_opens_is_sealed(path: str, owner: str, is_sealed: bool) -> None:
+    assert find((path, owner)) == ([path] if is_sealed else [])
+
+
+@pytest.mark.parametrize(
+    ("path", "texts", "is_sealed"),
+    [
+        ("support.py", {}, True),
+        ("helpers.py", {}, True),
+        ("shop_fixtures.py", {}, True),
+        ("helpers/compare.py", {}, True),
+        ("testing/__init__.py", {}, False),
+        ("checks.py", {"checks.py": PYTEST}, True),
+        ("shop.py", {"shop.py": "x = 1\n"}, False),
+        ("helpers.py", {"shop.py": "from helpers import add\n"}, False),
+        ("helpers.py", {"shop.py": "import tools.helpers\n"}, False),
+        ("helpers/__init__.py", {"shop.py": "import helpers\n"}, False),
+        ("helpers.py", {"shop.py": "import helpers ("}, True),
+        ("helpers.py", {TEST: "import helpers\n"}, True),
+        ("src/helpers.py", {}, False),
+        ("shop/testing.py", {"shop/testing.py": PYTEST}, False),
+    ],
+)
+def test_module_that_only_helps_tests_is_sealed(path: str, texts: dict[str, str], is_sealed: bool) -> None:
+    assert find((path, TEST), texts=texts) == ([path] if is_sealed else [])
+
+
+def test_module_that_the_product_imports_first_is_product() -> None:
+    assert find(("helpers.py", "shop.py")) == []
+
+
+def test_plugin_is_sealed_wherever_it_lies_and_so_is_what_a_helper_opens() -> None:
+    assert find(("shop/plugin.py", ""), plugins=("shop/plugin.py",)) == ["shop/plugin.py"]
+    reads = (("helpers.py", TEST), ("cases.json", "helpers.py"))
+    assert find(*reads) == ["cases.json", "helpers.py"]

@@ -1,0 +1,105 @@
+"""The judge in real clients from npm, with a scripted model: `tox -e clients` installs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.presets import load_presets
+from pytest_loop.integrations.install import main
+from tests.agents.model_server import ModelServer, Turn
+from tests.agents.test_real_clients import FOLDER, WAYS
+from tests.integrations.red_project import GREEN, make_red_project
+
+# The words of a headless call, and the name under which the client offers the tool `evaluate` of our server.
+CALLS = {
+    "claude": (
+        "-p --output-format json --permission-mode bypassPermissions --model claude-sonnet-4-5",
+        "mcp__pytest-loop__evaluate",
+    ),
+    "gemini": ("-o json --approval-mode yolo -m gemini-2.5-flash", "mcp_pytest-loop_evaluate"),
+}
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture(params=CALLS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def project(name: str, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A red project with the integration, and a home in which the client finds its model."""
+    monkeypatch.setenv("PATH", f"{FOLDER}{os.pathsep}{os.environ['PATH']}")
+    if load_presets()[name].find_program() is None:
+        pytest.skip(f"{name} is not installed here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IS_SANDBOX", "1")  # Claude Code asks for that where root skips permissions
+    monkeypatch.setenv("MCP_CONNECTION_NONBLOCKING", "false")  # Claude Code does not wait for servers otherwise
+    monkeypatch.setenv("MCP_TIMEOUT", "60000")
+    monkeypatch.setenv("GEMINI_CLI_TRUST_WORKSPACE", "true")
+    for key, value in WAYS[name].environment.items():
+        monkeypatch.setenv(key, value.replace("{url}", server.url))
+    for path, data in WAYS[name].settings.items():
+        (tmp_path / "home" / path).parent.mkdir(parents=True)
+        (tmp_path / "home" / path).write_text(json.dumps(data))
+    folder = make_red_project(tmp_path)
+    monkeypatch.chdir(folder)
+    main([name])
+    if name == "claude":  # a person would allow the server once
+        settings = json.loads(Path(".claude/settings.json").read_text())
+        Path(".claude/settings.json").write_text(json.dumps({**settings, "enableAllProjectMcpServers": True}))
+    return folder
+
+
+def run_client(name: str, folder: Path) -> str:
+    program = load_presets()[name].find_program()
+    assert program
+    result = subprocess.run(
+        [program, *CALLS[name][0].split()],
+        cwd=folder,
+        input="mend it",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return result.stdout + result.stderr
+
+
+def mend(name: str, project: Path) -> Turn:
+    way = WAYS[name]
+    if name == "claude":  # it edits only what it has read
+        return Turn(tools=(("Bash", {"command": "sed -i 's/a - b/a + b/' src/calc.py"}),), asks="Bash")
+    return way.writes(project / "src" / "calc.py", GREEN)
+
+
+@pytest.mark.parametrize("name", ["claude", "gemini"], indirect=True)
+def test_client_cannot_stop_before_the_rules_pass(name: str, project: Path, server: ModelServer) -> None:
+    tool = "Bash" if name == "claude" else WAYS[name].tool
+    server.script = [Turn("Done.", asks=tool), mend(name, project), Turn("Now it is done.", asks=tool)]
+    output = run_client(name, project)
+    bodies = [json.dumps(request.body) for request in server.requests]
+    assert any("The rules do not pass: score 0 of 0.9, 0 of 1 rules pass." in body for body in bodies), output
+    assert (project / "src" / "calc.py").read_text() == GREEN
+    assert "Now it is done." in output
+
+
+def test_client_asks_the_judge_through_mcp(name: str, project: Path, server: ModelServer) -> None:
+    tool = CALLS[name][1]
+    evaluate = Turn(tools=((tool, {}),), asks=tool)
+    server.script = [evaluate, mend(name, project), evaluate, Turn("Done.", asks=tool)]
+    output = run_client(name, project)
+    bodies = [json.dumps(request.body) for request in server.requests]
+    assert any("assert -1 == 5" in body for body in bodies), output
+    assert (project / "src" / "calc.py").read_text() == GREEN

@@ -1,0 +1,92 @@
+"""Code under test that reaches into its session is found while the session runs."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import sys
+import types
+import unittest.mock
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.session.interference import EXECUTES, Watch, list_namespaces
+
+list_namespaces()  # as a session does: while a test runs, pytest replaces some functions itself
+Run = Callable[[str], set[tuple[str, str]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that watches a product, and returns what it did."""
+    for owner, name in ((math, "isclose"), (pathlib.Path, "read_text"), (unittest.TestCase, "assertEqual")):
+        monkeypatch.setattr(owner, name, vars(owner)[name])
+
+    def run(text: str) -> set[tuple[str, str]]:
+        watch = Watch(tmp_path)
+        watch.start()
+        module = types.ModuleType("product")
+        monkeypatch.setitem(sys.modules, "product", module)
+        exec(compile(text, str(tmp_path / "product.py"), "exec"), vars(module))
+        watch.check_core()
+        watch.check(is_end=True)
+        return watch.found
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("import math\nmath.isclose = lambda *_: True", "math.isclose was replaced"),
+        ("import pathlib\npathlib.Path.read_text = lambda self: '5'", "pathlib.Path.read_text was replaced"),
+        (
+            "from unittest import case\ncase.TestCase.assertEqual = print",
+            "unittest.case.TestCase.assertEqual was replaced",
+        ),
+        ("import sys\nsys._getframe()", "it looks at its callers"),
+        ("import inspect\ninspect.stack()", "it looks at its callers"),
+        ("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    e.__traceback__.tb_frame", "it looks at its callers"),
+        ("import gc\ngc.get_objects()", "it searches all objects"),
+        ("def f(): 1\ndef g(): 2\nf.__code__ = g.__code__", "it replaces the code of functions"),
+        ("exec('x = 1')", EXECUTES),
+        ("class Any:\n    def __eq__(self, other): return other is not self", "Any is equal to everything"),
+        ("class Any:\n    pass\nsetattr(Any, '__e' + 'q__', lambda *_: 1)", "Any is equal to everything"),
+    ],
+)
+def test_product_that_reaches_into_its_session_is_found(run: Run, text: str, sentence: str) -> None:
+    assert sentence in dict(run(text)).values()
+
+
+def test_function_replaced_by_one_of_the_library_is_found(run: Run) -> None:
+    assert run("import math, operator\nmath.isclose = operator.ne") == {("", "math.isclose was replaced")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import logging, traceback, collections\nlogging.info('x')\ncollections.namedtuple('N', 'x')",
+        "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.format_exc()",
+        "class Point:\n    def __eq__(self, other): return self.x == other.x",
+        "class Point:\n    def __eq__(self, other): return NotImplemented",
+        "class Column:\n    def __eq__(self, other): return Column()",
+        "class Strict(type):\n    __hash__ = None\n    def __eq__(cls, other): return cls is other\nclass A(metaclass=Strict): pass",
+    ],
+)
+def test_ordinary_product_is_left_alone(run: Run, text: str) -> None:
+    assert run(text) == set()
+
+
+def test_mock_in_the_library_is_no_interference(run: Run) -> None:
+    with unittest.mock.patch("math.isclose"):
+        assert run("import math") == set()
+
+
+def test_library_is_compared_at_the_end_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fixture of a module may replace it between two tests."""
+    watch = Watch(tmp_path)
+    monkeypatch.setattr(math, "isclose", math.isfinite)
+    watch.check(is_end=False)
+    assert not watch.found

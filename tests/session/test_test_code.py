@@ -1,0 +1,86 @@
+"""Tests that code under test has replaced are found by comparing them with their source."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.session.test_code import find_replaced_tests
+
+HONEST = """
+    import functools
+    import unittest
+
+    import pytest
+
+    def twice(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            function(*args, **kwargs)
+            return function(*args, **kwargs)
+        return call
+
+    def test_plain():
+        assert "plain text" * 2 == "plain textplain text"
+
+    @pytest.mark.parametrize("value", [1, 2])
+    def test_parametrised(value):
+        text = f"{value} of 1000"
+        assert text.endswith("1000"), (lambda: "a message")()
+
+    @twice
+    def test_decorated():
+        assert 1 + 1 == 2
+
+    class TestInClass:
+        def test_method(self):
+            assert [x for x in "abc"] == ["a", "b", "c"]
+
+    class TestCase(unittest.TestCase):
+        def test_unittest(self):
+            self.assertEqual("some text", "some text")
+"""
+PRODUCT = """
+    import functools
+
+    def test_it(): pass
+
+    def wrap(function):
+        return functools.wraps(function)(lambda: None)
+"""
+
+
+@pytest.fixture
+def find(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def find(text: str) -> list[str]:
+        items, _ = pytester.inline_genitems(pytester.makepyfile(test_it=text))
+        return sorted(find_replaced_tests(items))
+
+    return find
+
+
+def test_honest_tests_are_what_their_file_says(find: object) -> None:
+    assert find(HONEST) == []  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "replacement",
+    [
+        pytest.param("from product import test_it", id="another function"),
+        pytest.param("exec('def test_it(): pass')", id="no file"),
+        pytest.param("import product\ntest_it.__code__ = product.test_it.__code__", id="another code"),
+        pytest.param("test_it.__code__ = test_it.__code__.replace(co_consts=(None, 0))", id="other constants"),
+        pytest.param("from product import wrap\ntest_it = wrap(test_it)", id="a wrapper"),
+    ],
+)
+def test_replaced_test_is_found(find: object, pytester: pytest.Pytester, replacement: str) -> None:
+    pytester.makepyfile(product=PRODUCT)
+    text = f"def test_it():\n    assert 'some text' == 'another text'\n\n{replacement}\n"
+    assert find(text) == ["test_it.py::test_it"]  # type: ignore[operator]
+
+
+def test_unreadable_file_has_no_functions(find: object, pytester: pytest.Pytester) -> None:
+    items, _ = pytester.inline_genitems(path := pytester.makepyfile(test_it="def test_it(): pass"))
+    path.unlink()
+    assert find_replaced_tests(items) == {"test_it.py::test_it"}
