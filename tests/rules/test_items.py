@@ -93,3 +93,12 @@ def test_the_warning_of_a_rule_can_be_an_error(
     result = run_with_warning()
     result.stdout.fnmatch_lines(["*the check broke: FutureWarning: Possible nested set at position 1*"])
     assert result.parseoutcomes() == {"errors": 1, "passed": 1, "warnings": 1}
+
+
+def test_the_evidence_of_a_rule_counts_the_tests_that_its_command_ran(
+    pytester: pytest.Pytester, write_rule_file: WriteRules
+) -> None:
+    write_rule_file("rules:\n  - {id: a.tests, description: Tests pass, check: {command: echo 2 passed in 0.1s}}\n")
+    calls = pytester.inline_run("-p", "no:cacheprovider").getcalls("pytest_runtest_logreport")
+    (report,) = (call.report for call in calls if call.report.when == "call")
+    assert report.loop["evidence"]["tests"] == [2, 2]
