@@ -180,7 +180,8 @@ def render_experiment_end(experiment: Experiment) -> Iterator[str]:
     held_out = experiment.count_held_out()
     if held_out is not None:
         gap = len(last.passing) / max(1, len(last.results)) - held_out[0] / held_out[1]
-        yield f"held out: {held_out[0]}/{held_out[1]} passing that no composer has seen, a gap of {100 * gap:.0f} points"
+        passing = f"{held_out[0]}/{held_out[1]} passing"
+        yield f"held out: {passing} that no composer has seen, a gap of {100 * gap:.0f} points"
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -31,7 +31,8 @@ class ExperimentHistory:
     """The records of an experiment; dictionaries have iterations as keys.
 
     The first of the `measurements` is the baseline, which tests the `first_hypothesis`. They are without the
-    `held_out_cases`: `held_out` is how many of those pass at the end, and their number. `settings` has the keys of the manifest.
+    `held_out_cases`: `held_out` is how many of those pass at the end, and their number.
+    `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
