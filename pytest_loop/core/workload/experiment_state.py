@@ -24,11 +24,11 @@ from pytest_loop.core.workload.measurement import Measurement
 class Experiment(Value):
     """The decisions from the start of an experiment, and its results since.
 
-    `cases` are run; `held_out_cases` are those that no composer sees. The last of the `measurements` is
-    complete, of the others
-    only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the hashes of the `files`
-    that it is about), `decision`, `regression` and `plateau` belong to the last measurement; `settled` is the iteration
-    after which it was last decided to continue at a plateau. `first_hypothesis` is what the baseline tests.
+    `cases` are run; `held_out_cases` are those that no composer sees. The last of the `measurements` is complete,
+    of the others only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the
+    hashes of the `files` that it is about), `decision`, `regression` and `plateau` belong to the last measurement;
+    `settled` is the iteration after which it was last decided to continue at a plateau. `first_hypothesis` is what
+    the baseline tests.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ignored_types=(cached_property,), defer_build=True)
