@@ -17,7 +17,7 @@ from pytest_loop.agents.json_values import (
     read_events,
     sum_known,
 )
-from pytest_loop.agents.transcripts import ClientReport, Failure, Transcript
+from pytest_loop.agents.transcripts import ClientFailure, ClientReport, Transcript
 from pytest_loop.core.model.rules import Value
 
 
@@ -62,7 +62,7 @@ class OutputFields(Value):
             session=_find_text(self.session, events),
             tokens=_add_numbers(self.tokens, events),
             cost_usd=_add_numbers(self.cost, events),
-            failure=Failure(error, _add_numbers(self.status, events)) if is_failed else None,
+            failure=ClientFailure(error, _add_numbers(self.status, events)) if is_failed else None,
         )
 
 
