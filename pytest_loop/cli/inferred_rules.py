@@ -88,6 +88,8 @@ class _Inference:
         answer = self.console.read_answer(question)
         is_declined = not answer and not proposal.can_be_confirmed
         if answer is None or is_declined or answer.lower() in _NO:
+            if answer and proposal.goal in _WRITING_GOALS:
+                raise UnclearError("No command of the project judges this: say what it is, and when it is done.")
             raise KeyboardInterrupt
         is_confirmed = proposal.can_be_confirmed and answer.lower() in YES_BY_DEFAULT
         return "" if is_confirmed else answer.strip("` ")

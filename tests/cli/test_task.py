@@ -143,6 +143,12 @@ def test_nothing_starts_if_the_user_declines(tmp_path: Path, answer: str | None)
         infer(tmp_path, task, TypingConsole(answers=[answer, "x"]))
 
 
+def test_set_up_follows_if_no_command_judges_something_to_write(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").touch()
+    with pytest.raises(UnclearError, match=r"^No command of the project judges this"):
+        infer(tmp_path, "Write something about the garden", TypingConsole(answers=["n"]))
+
+
 def test_nothing_starts_without_a_command_that_judges(tmp_path: Path) -> None:
     (tmp_path / "shop.py").touch()
     with pytest.raises(KeyboardInterrupt):
