@@ -529,7 +529,7 @@ OPENAPI_CHECKS = (
     "check_auth",
 )
 BAD_REFERENCE = {"$ref": "http://[:"}
-ODD_VALUES = (None, [], {}, "word", 3, [None], BAD_REFERENCE)
+ODD_VALUES: tuple[Any, ...] = (None, [], {}, "word", 3, [None], BAD_REFERENCE)
 
 
 def mark_odd_value(function: str, odd: Any) -> Any:
