@@ -74,7 +74,7 @@ def write_stop_hook_picture(project: Path) -> None:
     hooks = json.loads((project / ".codex" / "hooks.json").read_text(encoding="utf-8"))
     line = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
     answer = subprocess.run(
-        ["sh", "-c", line], cwd=project, input='{"session_id": "1"}', capture_output=True, text=True, check=True
+        ["/bin/sh", "-c", line], cwd=project, input='{"session_id": "1"}', capture_output=True, text=True, check=True
     )
     reason = [row[:COLUMNS] for row in json.loads(answer.stdout)["reason"].splitlines()[:REASON_LINES]]
     lines = [f"$ pytest-loop {install}", *installed, "\x1b[2mWhen the agent wants to stop, the hook answers:\x1b[0m"]
