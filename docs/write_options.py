@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.cli.console_script import ROWS, Row
-from pytest_loop.settings.options import GROUPS
+from pytest_loop.settings.old_names import describe_new_key
+from pytest_loop.settings.options import GROUPS, OPTIONS, PARTS
 from pytest_loop.settings.rows import Option
 
 PATH = Path(__file__).with_name("options.md")
@@ -16,6 +17,23 @@ _HEAD = """# Options
 Every flag of the command line and every key of the ini file. A flag on the command line comes before its ini key.
 This page is made from `pytest_loop/settings/options.py` and `pytest_loop/cli/console_script.py` by
 `python docs/write_options.py`.
+"""
+_PARTS = """
+## Keys with several values
+
+An ini key such as `loop_stop_when` holds several values: `loop_stop_when = stuck 3, same_error 0`. Values that you
+leave out keep their defaults. The values of `--loop-workload` can stand in the manifest, too (`case_timeout` as
+`caseTimeout`); the flag comes first.
+"""
+# Defaults that are written as the opposite of their old names.
+_NO_DEFAULTS = {"rules_fail": "no", "review_rejects": "no"}
+_OLD_NAMES = """
+## Old names
+
+These names work in this release, with a hint.
+
+| old | new |
+|---|---|
 """
 _COMMANDS = """
 ## The command `pytest-loop`
@@ -32,7 +50,9 @@ An option is the flag of the same name: `--json PATH` is `--loop-json PATH`.
 def render_page() -> str:
     """Return the page with one table for each group, and one of commands."""
     groups = "".join(f"{line}\n" for group in GROUPS.values() for line in _render_group(group))
-    return _HEAD + groups + _COMMANDS + "".join(map(_render_command, ROWS))
+    commands = _COMMANDS + "".join(map(_render_command, ROWS))
+    others = "".join(f"{line}\n" for line in (*_render_parts(), *_render_old_names()))
+    return _HEAD + groups + others + commands
 
 
 def _render_command(row: Row) -> str:
@@ -45,8 +65,33 @@ def _render_command(row: Row) -> str:
 def _render_group(group: Any) -> Iterator[str]:
     yield from ("", f"## {group.__doc__}", "", "| flag | ini key | default | |", "|---|---|---|---|")
     for option in group.get_options().values():
+        is_part_alone = option.bundle and (not option.flag or option.new_flag)
+        if is_part_alone or option.new_flag or not (option.flag or option.ini is not None):
+            continue
         key = _code(option.key) if option.ini is not None else ""
-        yield f"| {_render_flag(option)} | {key} | {_code(option.ini or '')} | {option.description} |"
+        default = _code(option.ini or option.old_default)
+        yield f"| {_render_flag(option)} | {key} | {default} | {option.description} |"
+
+
+def _render_parts() -> Iterator[str]:
+    """Yield one table for each ini key or flag that holds several values."""
+    yield from _PARTS.splitlines()
+    for key, options in PARTS.items():
+        name = "--loop-workload" if key == "loop_workload" else key
+        yield from ("", f"### `{name}`", "", "| name | default | |", "|---|---|---|")
+        for part, option in options.items():
+            default = _NO_DEFAULTS.get(part, option.old_default)
+            yield f"| {_code(part)} | {_code(default)} | {option.description} |"
+
+
+def _render_old_names() -> Iterator[str]:
+    yield from _OLD_NAMES.splitlines()
+    for option in OPTIONS:
+        if option.new_flag:
+            new = option.new_flag.format(value="...")
+            yield f"| {_code(option.flag)} | {_code(new)} |"
+        if option.old_key:
+            yield f"| {_code(option.old_key)} | {_code(describe_new_key(option, '...'))} |"
 
 
 def _render_flag(option: Option[Any]) -> str:

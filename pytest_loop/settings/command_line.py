@@ -53,6 +53,15 @@ def declare_options(parser: pytest.Parser) -> None:
             parser.addini(option.key, option.description, default=option.ini)
 
 
+def declare_old_keys(parser: pytest.Parser) -> None:
+    """Declare the ini keys of earlier releases; they are left out of `pytest --help`."""
+    for option in OPTIONS:
+        if option.old_key and option.is_repeatable:
+            parser.addini(option.old_key, "old name", type="args", default=[])
+        elif option.old_key:
+            parser.addini(option.old_key, "old name", default=option.old_default)
+
+
 def takes_over(values: argparse.Namespace) -> bool:
     """Return whether the command line is for a run or a command around runs, and not for a session."""
     if values.help or values.version:
