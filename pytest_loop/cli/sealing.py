@@ -115,14 +115,14 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
     return listing_hash
 
 
-class Baseline(NamedTuple):
+class SealedState(NamedTuple):
     """The state with its seal, and how many goals do not pass before the first edit."""
 
     state: RunState
     failing: int
 
 
-def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> Baseline:
+def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
     """Evaluate twice before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
     The first evaluation shows what sessions read, which belongs to the judge, and what they write. The second has a
@@ -172,7 +172,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
     failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
     seal = seal.model_copy(update=results)
-    return Baseline(state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest), failing)
+    return SealedState(state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest), failing)
 
 
 class BaselineSession(NamedTuple):
