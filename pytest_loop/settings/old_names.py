@@ -32,7 +32,8 @@ def list_hints(config: pytest.Config, values: argparse.Namespace) -> Iterator[st
 def describe_new_key(option: Option[Any], value: Any) -> str:
     """Return how the value of an old ini key is written now."""
     if option.bundle == "workload":
-        return f"{_to_camel(option.part)}: {_join(value)} in the manifest, or --loop-workload '{option.part} {_join(value)}'"
+        text = _join(value)
+        return f"{_to_camel(option.part)}: {text} in the manifest, or --loop-workload '{option.part} {text}'"
     if option.bundle:
         is_opposite = option.parse_part is not option.parse and not option.is_repeatable
         return f"loop_{option.bundle} = {option.part} {_invert(value) if is_opposite else _join(value)}"
