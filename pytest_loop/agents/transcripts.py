@@ -96,7 +96,8 @@ def read_claude(transcript: Transcript) -> ClientReport:
     result = find_last(read_events(transcript.stdout), "result")
     failure = _fail_unless(result)
     if result.get("is_error"):
-        message = get_text(result, "result") or get_text(result, "subtype")
+        errors = [error for error in list_members(result.get("errors")) if isinstance(error, str)]
+        message = get_text(result, "result") or "; ".join(errors) or get_text(result, "subtype")
         failure = ClientFailure(message, _get_status(result, "api_error_status"))
     return ClientReport(
         text=get_prose(result, "result"),
@@ -117,7 +118,9 @@ def read_gemini(transcript: Transcript) -> ClientReport:
     result = find_last(events, "result")
     failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
     if failure and transcript.exit_code:
-        status = 401 if transcript.exit_code == _GEMINI_LOGIN_EXIT_CODE else transcript.exit_code + 256
+        # Inside a fence, an exit code above 128 looks like the signal that a shell reports by it.
+        code = transcript.exit_code if transcript.exit_code > 0 else 128 - transcript.exit_code
+        status = 401 if code == _GEMINI_LOGIN_EXIT_CODE else code + 256
         failure = ClientFailure(failure.message, status if 400 <= status < 500 else None)
     tools = ("tool_use", "tool_result")
     answers = [event for event in events if event.get("type") in tools or event.get("role") == "assistant"]

@@ -129,7 +129,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("repeat", "5", "expected a whole number for `repeat`, found '5'"),
     ("need", 0, "expected majority, all, any, a count or a share for `need`, found 0"),
     ("need", "most", "expected majority, all, any, a count or a share for `need`, found 'most'"),
-    ("mode", "fast", "expected precision, exploration, convergence or custom for `mode`, found 'fast'"),
+    ("mode", "fast", "expected 'precision', 'exploration', 'convergence' or 'custom' for `mode`, found 'fast'"),
     ("caseTimeout", 0, "expected a number > 0 for `caseTimeout`, found 0"),
     ("extra", 1, f"expected one of {KNOWN}, found the unknown key `extra`"),
     ("evaluatecommand", "x", "expected `evaluateCommand`, found the unknown key `evaluatecommand`"),
