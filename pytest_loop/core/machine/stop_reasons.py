@@ -253,7 +253,7 @@ STOP_ROWS = (
         "A budget of money, tokens or time is used up.",
         question="Is the result worth a larger budget?",
         reopened_by=("max_completed_phase_seconds", "usd", "tokens"),
-        resume_with="--loop-limit '5 USD'",
+        resume_with="with a higher --loop-limit",
         is_interruption=True,
         in_experiments=True,
     ),
