@@ -76,6 +76,7 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     assert (restored.returncode, run_git(project, "status", "--short", "ledger.py")) == (0, "")
 
 
+@pytest.mark.thorough
 def test_real_codex_fixes_the_example_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_passing_project_needs_no_agent(project: Path, run: Pytest) -> None:
     assert "REFINE" not in process.stdout
 
 
+@pytest.mark.thorough
 def test_missing_module_is_fixed(project: Path, run: Pytest) -> None:
     (project / "ledger.py").rename(project / "gone.py")
     (project / "agent_of_mine.py").write_text(
