@@ -7,7 +7,7 @@ read -r -a rules <<<"$RULES"
 start=$(git rev-parse HEAD)
 if [ -n "$TASK" ]; then
   words=(--loop-task "$TASK" --loop-yes --loop-json "$OUT/result.json" --loop-report "$OUT/report.html")
-  words+=(--loop-max-iterations "$MAX_ITERATIONS" --loop-budget "$BUDGET" --loop-max-seconds "$MAX_SECONDS")
+  words+=(--loop-max-iterations "$MAX_ITERATIONS" --loop-limit "$BUDGET USD, $MAX_SECONDS s")
   if [ -n "$AGENT" ]; then words+=(--loop-agent "$AGENT"); fi
   for rule in "${rules[@]}"; do words+=(--loop-rules "$rule"); done
 else

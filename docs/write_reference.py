@@ -24,7 +24,8 @@ from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.vocabulary import Kind, Place
 from pytest_loop.core.reporting.outcome import build_result
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS
-from pytest_loop.settings.options import GROUPS
+from pytest_loop.settings.old_names import describe_new_key
+from pytest_loop.settings.options import GROUPS, OPTIONS, PARTS
 from pytest_loop.settings.rows import Option
 
 FOLDER = Path(__file__).parent
@@ -36,6 +37,23 @@ _OPTIONS = """# Options
 Every flag of the command line and every key of the ini file. A flag on the command line comes before its ini key.
 This page is made from `pytest_loop/settings/options.py` and `pytest_loop/cli/console_script.py` by
 `python docs/write_reference.py`.
+"""
+_PARTS = """
+## Keys with several values
+
+An ini key such as `loop_stop_when` holds several values: `loop_stop_when = stuck 3, same_error 0`. Values that you
+leave out keep their defaults. The values of `--loop-workload` can stand in the manifest, too (`case_timeout` as
+`caseTimeout`); the flag comes first.
+"""
+# Defaults that are written as the opposite of their old names.
+_NO_DEFAULTS = {"rules_fail": "no", "review_rejects": "no"}
+_OLD_NAMES = """
+## Old names
+
+These names work in this release, with a hint.
+
+| old | new |
+|---|---|
 """
 _COMMANDS = """
 ## The command `pytest-loop`
@@ -164,7 +182,8 @@ def _render_reasons() -> Iterator[str]:
 def render_options() -> str:
     """Return the page with one table for each group, and one of commands."""
     groups = "".join(f"{line}\n" for group in GROUPS.values() for line in _render_group(group))
-    return _OPTIONS + groups + _COMMANDS + "".join(map(_render_command, ROWS))
+    others = "".join(f"{line}\n" for line in (*_render_parts(), *_render_old_names()))
+    return _OPTIONS + groups + others + _COMMANDS + "".join(map(_render_command, ROWS))
 
 
 def _render_command(row: Row) -> str:
@@ -177,8 +196,31 @@ def _render_command(row: Row) -> str:
 def _render_group(group: Any) -> Iterator[str]:
     yield from ("", f"## {group.__doc__}", "", "| flag | ini key | default | |", "|---|---|---|---|")
     for option in group.get_options().values():
+        if option.new_flag or not (option.flag or option.ini is not None):
+            continue
         key = _code(option.key) if option.ini is not None else ""
-        yield f"| {_render_flag(option)} | {key} | {_code(option.ini or '')} | {option.description} |"
+        default = _code(option.ini or option.old_default)
+        yield f"| {_render_flag(option)} | {key} | {default} | {option.description} |"
+
+
+def _render_parts() -> Iterator[str]:
+    """Yield one table for each ini key or flag that holds several values."""
+    yield from _PARTS.splitlines()
+    for key, options in PARTS.items():
+        name = "--loop-workload" if key == "loop_workload" else key
+        yield from ("", f"### `{name}`", "", "| name | default | |", "|---|---|---|")
+        for part, option in options.items():
+            default = _NO_DEFAULTS.get(part, option.old_default)
+            yield f"| {_code(part)} | {_code(default)} | {option.description} |"
+
+
+def _render_old_names() -> Iterator[str]:
+    yield from _OLD_NAMES.splitlines()
+    for option in OPTIONS:
+        if option.new_flag:
+            yield f"| {_code(option.flag)} | {_code(option.new_flag.format(value='...'))} |"
+        if option.old_key:
+            yield f"| {_code(option.old_key)} | {_code(describe_new_key(option, '...'))} |"
 
 
 def _render_flag(option: Option[Any]) -> str:

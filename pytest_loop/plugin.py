@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.settings import command_line
-from pytest_loop.settings.session_settings import read_session_settings
+from pytest_loop.settings.session_settings import has_old_keys, read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
@@ -28,9 +28,11 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> None:
     """Start a run before any conftest file is loaded: its process never imports the code under test."""
     values = early_config.known_args_namespace
+    if not values.help:
+        command_line.declare_old_keys(parser)
     if text := os.environ.pop(SESSION_VARIABLE, ""):
         from pytest_loop.session.judge import join_run
 
@@ -73,6 +75,19 @@ def _belongs_to_run(config: pytest.Config) -> bool:
     """Return whether a run started this session, without importing anything."""
     judge = sys.modules.get("pytest_loop.session.judge")
     return judge is not None and judge.ORDER_PATH in config.stash
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Say which options are old names or have no effect, if there are any."""
+    config = session.config
+    reporter: Any = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput") or _belongs_to_run(config):
+        return
+    if any(str(word).startswith("--loop") for word in config.invocation_params.args) or has_old_keys(config):
+        from pytest_loop.settings.old_names import render_session_hints
+
+        for line in render_session_hints(config):
+            reporter.write_line(line)
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:

@@ -43,7 +43,7 @@ def ask_for_answer(state: RunState, settings: Settings, console: Console) -> Set
 
     A run that was stopped on request has no question, and neither has one whose review was left open just now.
     """
-    is_asked = console.can_ask and not settings.start.yes and settings.start.confirm != Confirm.NEVER.value
+    is_asked = console.can_ask and not settings.start.yes and settings.start.ask != Confirm.NEVER.value
     is_left = parse_reason(state.stop.reason) is Reason.USER_STOP or state.is_review_pending
     if not is_asked or not state.is_over or state.stop.passed or is_left:
         return None

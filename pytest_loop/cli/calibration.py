@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pytest_loop.errors import LoopError, ManifestError, UnmatchedPathsError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
+from pytest_loop.workloads.manifest import choose_setting
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workloads.pipeline import MAX_CALIBRATIONS, Calibration, Pipeline, calibrate
 
@@ -43,7 +44,8 @@ class Calibrator:
         """Try one case until it works or the user gives up; return the experiment with the manifest as it is then."""
         while self.console.can_ask and not self.settings.start.yes:
             workload = experiment.workload
-            pipeline = Pipeline(workload, self.settings.workload.case_timeout)
+            timeout = choose_setting("case_timeout", self.settings.workload, workload.manifest)
+            pipeline = Pipeline(workload, timeout)
             case = next(case for case in workload.cases if case.id == experiment.roles.run[0])
             self.console.print_line(f"calibrating with {case.id} ...")
             attempt = calibrate(pipeline, case, tries=1)

@@ -21,8 +21,23 @@ PREFIX = "--loop-"
 # pytest.ExitCode.USAGE_ERROR, without the import of pytest.
 USAGE_ERROR = 4
 _FLAGS = {option.flag: option for option in OPTIONS if option.flag}
-_LIMITS = ("max-iterations", "limit", "budget", "max-tokens", "max-seconds")
-_DRIVING = ("agent", "judge", *_LIMITS, "keep", "yes", "force", "detach", "record", "status-block", "json", "report")
+_LIMITS = ("max-iterations", "limit")
+# Names of earlier releases that still work, and that the help leaves out.
+_OLD_LIMITS = ("budget", "max-tokens", "max-seconds")
+_DRIVING = (
+    "agent",
+    "judge",
+    *_LIMITS,
+    "workload",
+    "keep",
+    "yes",
+    "force",
+    "detach",
+    "record",
+    "status-block",
+    "json",
+    "report",
+)
 # Options of pytest that change what is shown, or where its configuration comes from.
 _PYTEST_OPTIONS = ("-o", "-c", "-p", "--rootdir", "--color")
 _ALL_PLUGINS = ("-p", "no:loop")
@@ -129,7 +144,7 @@ def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
     yield from (f"{PREFIX}{last}={text}" if text or needs_value else f"{PREFIX}{last}" for text in texts)
     if values.run:
         yield f"{PREFIX}alias={values.run}"
-    for name in row.options:
+    for name in (*row.options, *(_OLD_LIMITS if "limit" in row.options else ())):
         value = getattr(values, name.replace("-", "_"))
         texts = value if isinstance(value, list) else [value]
         yield from (f"{PREFIX}{name}" if text is True else f"{PREFIX}{name}={text}" for text in texts if text)
@@ -168,6 +183,8 @@ def _make_parser() -> argparse.ArgumentParser:
         )
         for name in row.options:
             command.add_argument(f"--{name}", **_declare_option(_FLAGS[PREFIX + name]))
+        for name in _OLD_LIMITS if "limit" in row.options else ():
+            command.add_argument(f"--{name}", help=argparse.SUPPRESS)
         command.add_argument("-v", "--verbose", action="count", default=0, help="show more")
         command.add_argument("-q", "--quiet", action="count", default=0, help="show less")
         for name in _PYTEST_OPTIONS:

@@ -12,6 +12,7 @@ import pytest
 from pytest_loop.errors import LoopError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.old_names import list_hints
 from pytest_loop.settings.settings import read_settings
 from pytest_loop.show.look import choose_look
 from pytest_loop.store.project_runs import Store
@@ -33,6 +34,8 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         settings = read_settings(config, values)
         stream = sys.stderr if settings.output.json == "-" else sys.stdout
         console = Console(stream, choose_look(stream, os.environ, settings.verbosity, settings.color))
+        if settings.verbosity >= 0:
+            console.print_lines(list_hints(config, values))
         store = Store(settings.root, settings.start.dir)
         if settings.command:
             from pytest_loop.cli.commands import Commands

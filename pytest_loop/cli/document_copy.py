@@ -55,7 +55,7 @@ class DocumentCopy:
     @property
     def _can_ask(self) -> bool:
         start = self.settings.start
-        return self.console.can_ask and not start.yes and start.confirm != Confirm.NEVER.value
+        return self.console.can_ask and not start.yes and start.ask != Confirm.NEVER.value
 
     def _is_apart(self, source: Path) -> bool:
         """Return whether the document is in the folder of the run, not a file of the project."""

@@ -262,8 +262,8 @@ class Start:
         self._print_conditions(state)
         if self.settings.start.yes:
             confirmed_by = "--loop-yes"
-        elif self.settings.start.confirm == Confirm.NEVER.value:
-            confirmed_by = "loop_confirm"
+        elif self.settings.start.ask == Confirm.NEVER.value:
+            confirmed_by = "loop_ask"
         elif self.console.confirm(question):
             confirmed_by = "terminal"
         elif self.console.can_ask:

@@ -59,7 +59,7 @@ def clean_text(flag: str, text: str, meaning: str) -> str:
 def can_ask(settings: Settings, console: Console) -> bool:
     """Return whether the user is at a terminal and did not decline questions."""
     start = settings.start
-    return console.can_ask and not start.yes and start.confirm != Confirm.NEVER.value
+    return console.can_ask and not start.yes and start.ask != Confirm.NEVER.value
 
 
 def parse_request(settings: Settings, console: Console) -> ParsedTask:

@@ -168,7 +168,7 @@ class Runner:
         judge_spec = chosen.judge or state.setup.judge
         judge = self._make_agent(judge_spec, cleanup) if judge_spec else None
         gates = Gates(
-            Confirm(settings.start.confirm),
+            Confirm(settings.start.ask),
             settings.start.yes,
             self.console.can_ask,
             lambda question: reporter.ask(question, lambda: files.read_stop_request() is None),

@@ -91,7 +91,7 @@ def end_run(command: Command, state: RunState) -> Stopped | Failed:
 def _plan(context: StepContext) -> PlanCreated:
     state, run = context.state, context.run
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    if run.settings.agents.plan == "agent" and run.agents:
+    if run.settings.agents.planner == "agent" and run.agents:
         reply = context.ask(Step.PLAN, context.agent, schema=PlanAnswer.model_json_schema())
         return PlanCreated(plan=tuple(validate_answer(reply, PlanAnswer).plan))
     active = state.criteria.get_active_rules(state.phase)

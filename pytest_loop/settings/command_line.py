@@ -21,6 +21,8 @@ NO_VALUE = "\0"
 FLAGS = {flag: option for option in OPTIONS if option.flag for flag in (option.flag, *option.other_flags)}
 # Options of pytest that select tests by the results of an earlier session.
 _CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
+# Flags of a run that its sessions read too.
+_SESSION_FLAGS = ("--loop-workload",)
 # Flags that the process which started a run has used up; the background process resumes that run.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
 # Flags whose files belong to the folder of the caller, also for a process in a work tree.
@@ -51,6 +53,15 @@ def declare_options(parser: pytest.Parser) -> None:
             parser.addini(option.key, option.description, type="args", default=[])
         elif option.ini is not None:
             parser.addini(option.key, option.description, default=option.ini)
+
+
+def declare_old_keys(parser: pytest.Parser) -> None:
+    """Declare the ini keys of earlier releases; they are left out of `pytest --help`."""
+    for option in OPTIONS:
+        if option.old_key and option.is_repeatable:
+            parser.addini(option.old_key, "old name", type="args", default=[])
+        elif option.old_key:
+            parser.addini(option.old_key, "old name", default=option.old_default)
 
 
 def takes_over(values: argparse.Namespace) -> bool:
@@ -111,13 +122,12 @@ def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = 
 
     Flags that select by earlier results are left out, so that every evaluation judges all that the run began with.
     """
-    return tuple(
-        argument.words[0]
-        for argument in split_arguments(arguments)
-        if not argument.name.startswith("--loop-")
-        and not re.fullmatch(_CACHE_FLAG, argument.name)
-        and argument.words[0] not in excluded
-    )
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        is_of_run = argument.name.startswith("--loop-") and argument.name not in _SESSION_FLAGS
+        if not is_of_run and not re.fullmatch(_CACHE_FLAG, argument.name) and argument.words[0] not in excluded:
+            words += argument.words
+    return tuple(words)
 
 
 def build_resume_arguments(arguments: Sequence[str], keep: Sequence[str] = ()) -> tuple[str, ...]:

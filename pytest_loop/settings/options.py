@@ -1,19 +1,23 @@
 """The one table of options: each row is an attribute of the group of settings that it belongs to.
 
-The attribute `max_tokens` declares the flag `--loop-max-tokens` and, if it has an ini default, the ini key
-`loop_max_tokens`; `setting` declares an ini key alone. The parser, the ini file, the settings, the arguments of child
-processes and docs/options.md are made from these rows.
+The attribute `max_iterations` declares the flag `--loop-max-iterations` and, if it has an ini default, the ini key
+`loop_max_iterations`; `setting` declares an ini key alone, and `part` puts a row into the ini key of a `bundle`.
+The parser, the ini file, the settings, the arguments of child processes and docs/options.md are made from these rows.
 """
 
 from __future__ import annotations
 
-from pytest_loop.settings.rows import Group, Option, command, setting, switch, text, texts, value
+from typing import Any
+
+from pytest_loop.settings.rows import Group, Option, bundle, command, setting, switch, text, texts, value
 from pytest_loop.settings.values import (
     one_of,
     parse_amount,
     parse_count,
     parse_limits,
+    parse_no_or_yes,
     parse_phase,
+    parse_seconds,
     parse_share,
     parse_thresholds,
     parse_whole,
@@ -24,8 +28,16 @@ from pytest_loop.settings.values import (
 class JudgingSettings(Group):
     """Rules and sessions"""
 
-    phase = value("judge only the rules that are active in this phase (default: all)", "A|B", parse_phase, "B")
-    baseline = text("compare with an evaluation saved before; fail only on what became worse", "FILE", "")
+    phase = value(
+        "judge only the rules that are active in this phase (default: all)",
+        "A|B",
+        parse_phase,
+        "B",
+        old_key="loop_phase",
+    )
+    baseline = text(
+        "compare with an evaluation saved before; fail only on what became worse", "FILE", old_key="loop_baseline"
+    )
     save_baseline = text("save this evaluation for --loop-baseline", "FILE")
     schema = switch("print the JSON Schema of rule files, and exit")
     rules = texts("exactly these rule files judge (otherwise: every item of the arguments)", "PATH")
@@ -40,7 +52,7 @@ class JudgingSettings(Group):
         one_of("auto", "cold", "warm"),
         "auto",
     )
-    session_timeout = setting("end an evaluation after so many seconds", parse_amount, "3600")
+    session_timeout = setting("end an evaluation after so many seconds", parse_seconds, "3600", part="timeouts.session")
     build = setting("a command that builds what is compiled or generated, run before a deciding evaluation", str, "")
     stop_early = switch("end an evaluation at the first failure that keeps it from passing")
     no_reuse = switch("judge every rule every time, also where nothing that it looks at has changed")
@@ -56,10 +68,11 @@ class StartSettings(Group):
     )
     alias = text("the name of the run", "NAME", other_flags=("--loop-id",))
     yes = switch("start without asking")
-    confirm = setting(
+    ask = setting(
         "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
         one_of("shape", "always", "never"),
         "shape",
+        old_key="loop_confirm",
     )
     answer = text("answer the question of a stopped run, and continue it (with --loop-resume)", "TEXT", takes_over=True)
     force = switch("start although four runs are active")
@@ -73,16 +86,25 @@ class AgentSettings(Group):
 
     agent = texts("who does it: builtin, codex, claude, command:WORDS, python:module:callable, ...", "SPEC")
     judge = text("the agent that answers judge checks and makes sentences concrete", "SPEC", "")
-    agent_timeout = value("end an agent after so many seconds", "S", parse_amount, "1800")
-    agent_silence = setting("end an agent that says nothing for so many seconds", parse_amount, "600")
-    candidates = value("let so many try each edit at once, and keep the best", "N", parse_whole, "1")
-    plan = setting("who plans: rules (made from rules and critique) or agent", str, "rules")
-    prompts = setting("a folder with prompts of your own, such as refine.md", str, "")
-    critique_tokens = setting("how long a critique may be", parse_whole, "2000")
-    localise = setting(
-        "tell agents which lines failing tests run and passing ones do not: yes or no", parse_yes_or_no, "no"
+    agent_timeout = value("end an agent after so many seconds", "S", parse_seconds, "1800", part="timeouts.agent")
+    agent_silence = setting(
+        "end an agent that says nothing for so many seconds", parse_seconds, "600", part="timeouts.silence"
     )
-    memory = switch("tell agents what fixed the same failure in earlier runs", "no")
+    timeouts = bundle("how long each may take, in seconds or such as 'agent 30 min, session 1 h'")
+    candidates = value(
+        "let so many try each edit at once, and keep the best", "N", parse_whole, "1", old_key="loop_candidates"
+    )
+    planner = setting("who plans: rules (made from rules and critique) or agent", str, "rules", old_key="loop_plan")
+    prompts = setting("a folder with prompts of your own, such as refine.md", str, "")
+    critique_tokens = setting("how long a critique may be, in tokens", parse_whole, "2000", part="feedback.tokens")
+    localise = setting(
+        "tell agents which lines failing tests run and passing ones do not: yes or no",
+        parse_yes_or_no,
+        "no",
+        part="feedback.lines",
+    )
+    memory = switch("tell agents what fixed the same failure in earlier runs", part="feedback.memory")
+    feedback = bundle("what agents and people are told, such as 'tokens 2000, memory yes'")
     record = text("write the answers of agents into a file for replay:FILE", "FILE")
 
 
@@ -114,6 +136,7 @@ class WorkspaceSettings(Group):
         "last|best",
         one_of("last", "best"),
         "last",
+        old_key="loop_keep",
     )
 
 
@@ -121,51 +144,107 @@ class LimitSettings(Group):
     """Limits"""
 
     max_iterations = value("stop after so many evaluations", "N", parse_whole, "4")
-    budget = Option("stop when agents have reported this cost", "USD", parse_amount, default=None, ini="25")
-    estimated_cost = setting(
-        "count estimated costs against the budget, or only show them", one_of("show", "count"), "show"
-    )
-    max_tokens = Option("stop when agents have reported so many tokens", "N", parse_whole, default=None, ini="")
-    max_seconds = Option("stop when completed steps have taken so long", "N", parse_whole, default=None, ini="")
-    limit: Option[dict[str, float]] = Option(
-        "stop when agents have used this much, such as '5 USD, 20 min, 200k tokens'",
+    limit: Option[dict[str, float | str | None]] = Option(
+        "stop when this much is used, such as '5 USD, 20 min, 200k tokens'; add 'estimates' to count estimated costs",
         "LIMITS",
         parse_limits,
         default={},
         ini="",
+    )
+    budget: Option[float | None] = Option(
+        "stop when agents have reported this cost",
+        "USD",
+        parse_amount,
+        default=None,
+        old_key="loop_budget",
+        old_default="25",
+        new_flag="--loop-limit '{value} USD'",
+    )
+    max_tokens: Option[int | None] = Option(
+        "stop when agents have reported so many tokens",
+        "N",
+        parse_whole,
+        default=None,
+        old_key="loop_max_tokens",
+        new_flag="--loop-limit '{value} tokens'",
+    )
+    max_seconds: Option[int | None] = Option(
+        "stop when completed steps have taken so long",
+        "N",
+        parse_whole,
+        default=None,
+        old_key="loop_max_seconds",
+        new_flag="--loop-limit '{value} s'",
+    )
+    estimated_cost = Option(
+        "count estimated costs against the budget, or only show them",
+        "",
+        one_of("show", "count"),
+        default="show",
+        has_flag=False,
+        old_key="loop_estimated_cost",
+        old_default="show",
     )
 
 
 class BreakerSettings(Group):
     """Breakers"""
 
-    stuck = setting("stop when the same rules failed so many iterations in a row (0: never)", parse_count, "5")
-    same_error = setting("stop when every failure said the same so many times in a row (0: never)", parse_count, "3")
+    stop_when = bundle("when a run without progress stops, such as 'stuck 5, same_error 3'; 0 is never")
+    stuck = setting("the same rules failed so many iterations in a row", parse_count, "5", part="stop_when.stuck")
+    same_error = setting(
+        "every failure said the same so many times in a row", parse_count, "3", part="stop_when.same_error"
+    )
     thrashing = setting(
-        "stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", parse_count, "5"
+        "a file was rewritten so often in one iteration, or edits were undone",
+        parse_count,
+        "5",
+        part="stop_when.thrashing",
     )
-    stagnation = setting("stop when so many iterations gained too little (0: never)", parse_count, "2")
-    min_gain = setting("what is too little", parse_share, "0.02")
+    stagnation = setting("so many iterations gained too little", parse_count, "2", part="stop_when.stagnation")
+    min_gain = setting(
+        "the least gain of score that counts for `stagnation`", parse_share, "0.02", part="stop_when.min_gain"
+    )
     plateau = setting(
-        "stop when two changes in a row were a smaller share of the score, such as 0.02 (0: never)", parse_share, "0"
-    )
-    diminishing = setting("the same, asked after it, such as 0.05 (0: never)", parse_share, "0")
-    confidence = setting(
-        "when so much of the weight passes beyond an opinion, do not wait for an agent's exit signal (0: always do)",
+        "two changes in a row were a smaller share of the score, such as 0.02",
         parse_share,
         "0",
+        part="stop_when.plateau",
+    )
+    diminishing = setting(
+        "the same, asked after `plateau`, such as 0.05", parse_share, "0", part="stop_when.diminishing"
+    )
+    confidence = setting(
+        "this share of the weight passes beyond an opinion, whatever the agent says about being done",
+        parse_share,
+        "0",
+        part="stop_when.confidence",
     )
 
 
 class ControlSettings(Group):
     """Retries and escalations"""
 
-    auto_retry_on_test_fail = setting("try again without asking when rules fail: yes or no", parse_yes_or_no, "yes")
-    auto_retry_on_review_reject = setting(
-        "try again without asking when a person rejects the work: yes or no", parse_yes_or_no, "yes"
+    auto_retry_on_test_fail = setting(
+        "rules fail after an agent's work, so that you decide about every retry: yes or no",
+        parse_yes_or_no,
+        "yes",
+        part="stop_when.rules_fail",
+        parse_part=parse_no_or_yes,
     )
-    escalation_includes_diff = setting("add the change to the question of a stopped run", parse_yes_or_no, "yes")
-    feedback_max_length = setting("how many characters of advice a decision to retry holds", parse_whole, "500")
+    auto_retry_on_review_reject = setting(
+        "you reject the work, so that you decide about every retry: yes or no",
+        parse_yes_or_no,
+        "yes",
+        part="stop_when.review_rejects",
+        parse_part=parse_no_or_yes,
+    )
+    escalation_includes_diff = setting(
+        "add the change to the question of a stopped run: yes or no", parse_yes_or_no, "yes", part="feedback.diff"
+    )
+    feedback_max_length = setting(
+        "how many characters of advice a decision to retry holds", parse_whole, "500", part="feedback.advice"
+    )
 
 
 class WorkloadSettings(Group):
@@ -173,30 +252,44 @@ class WorkloadSettings(Group):
 
     manifest = text("tune the workload of this manifest, case by case", "FILE", takes_over=True)
     case = texts("run only the cases of this name (a path, a name or a glob)", "CASE", has_ini=False)
-    focus = texts("cases of a workload to look at first", "CASE")
-    guard = texts("cases of a workload that must not become worse", "CASE")
-    mode = value(
-        "how to experiment with a workload",
+    workload = bundle("override settings of the manifest, such as 'mode exploration, focus a.txt b.txt'", "PARTS", None)
+    focus = texts("cases to look at first", "CASE", part="workload.focus", new_flag="--loop-workload 'focus {value}'")
+    guard = texts(
+        "cases that must not become worse", "CASE", part="workload.guard", new_flag="--loop-workload 'guard {value}'"
+    )
+    mode = Option(
+        "how to experiment: precision, exploration, convergence or custom",
         "precision|exploration|convergence|custom",
         one_of("precision", "exploration", "convergence", "custom"),
-        "precision",
+        default="precision",
+        part="workload.mode",
+        old_default="precision",
+        new_flag="--loop-workload 'mode {value}'",
     )
     plan = text("hypotheses and the part of each case, planned before (YAML, JSON, TOML or Markdown)", "FILE")
     debrief = text("write what was believed, done and found in an experiment as Markdown", "PATH", takes_over=True)
-    case_timeout = setting("end a command of a workload's case after so many seconds", parse_amount, "600")
+    case_timeout = setting(
+        "end a command of a case after so many seconds", parse_seconds, "600", part="workload.case_timeout"
+    )
     on_plateau = setting(
-        "where no case of a workload improves any more: ask, continue or stop", one_of("ask", "continue", "stop"), "ask"
+        "where no case improves any more: ask, continue or stop",
+        one_of("ask", "continue", "stop"),
+        "ask",
+        part="workload.on_plateau",
     )
     on_regression = Option(
-        "where a case of a workload becomes worse: ask, accept, different or stop",
+        "where a case becomes worse: ask, accept, different or stop",
         "",
         one_of("ask", "accept", "different", "stop"),
         default="",
-        ini="",
         has_flag=False,
+        part="workload.on_regression",
     )
     decide = setting(
-        "who chooses among the edits of a composer: ask or recommended", one_of("ask", "recommended"), "ask"
+        "who chooses among the edits of a composer: ask or recommended",
+        one_of("ask", "recommended"),
+        "ask",
+        part="workload.decide",
     )
 
 
@@ -236,8 +329,18 @@ class CommandSettings(Group):
     show = command("show every rule that does not pass in a run, and exit")
     diff = command("show what a run has changed, and exit")
     gate = switch("judge once, answer the Stop hook of a coding agent, and exit", takes_over=True)
-    gate_blocks = setting("let an agent stop after it was kept from that so often in a row", parse_whole, "5")
-    gate_timeout = setting("let an agent stop when it was not judged within so many seconds", parse_amount, "540")
+    gate_blocks = setting(
+        "the Stop hook has kept an agent from stopping so often in a row; then it may stop",
+        parse_whole,
+        "5",
+        part="stop_when.gate_blocks",
+    )
+    gate_timeout = setting(
+        "let an agent stop when the Stop hook has not judged within so many seconds",
+        parse_seconds,
+        "540",
+        part="timeouts.gate",
+    )
     watch = switch("judge again whenever files change, until you interrupt it", takes_over=True)
 
 
@@ -254,11 +357,16 @@ GROUPS: dict[str, type[Group]] = {
     "commands": CommandSettings,
 }
 OPTIONS = tuple(option for group in GROUPS.values() for option in group.get_options().values())
+# The rows that are parts of an ini key or a flag, by its name and theirs.
+PARTS: dict[str, dict[str, Option[Any]]] = {}
+for _option in OPTIONS:
+    if _option.bundle:
+        PARTS.setdefault(f"loop_{_option.bundle}", {})[_option.part] = _option
 # The flags that `pytest --help` shows, by what they are for. All others work, too: see docs/options.md.
 HELP_GROUPS = {
     "what to do": (
         *("task", "rules", "template", "artifact", "allow", "seal", "unseal", "threshold", "phase", "baseline"),
-        *("save-baseline", "manifest", "confirm", "alias", "yes"),
+        *("save-baseline", "manifest", "workload", "confirm", "alias", "yes"),
     ),
     "who does it": ("agent", "judge", "candidates", "agent-timeout", "worktree", "detach", "fence"),
     "limits": ("max-iterations", "limit", "guards"),

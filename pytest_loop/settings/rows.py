@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
-from pytest_loop.settings.values import parse_yes_or_no
+from pytest_loop.settings.values import parse_parts, parse_yes_or_no
 
 T = TypeVar("T")
 
@@ -15,7 +15,9 @@ class Option(Generic[T]):
 
     `ini` is the default of the ini key (None: there is no ini key), `default` the value if nothing is written.
     `takes_over` marks flags that make this process drive or inspect a run instead of running a session. `other_flags`
-    are further names of the flag.
+    are further names of the flag. A row with `part`, such as `stop_when.stuck`, is written `loop_stop_when = stuck 5`
+    and read by `parse_part`. `old_key` is an ini key of earlier releases, and `old_default` its default; `new_flag`
+    replaces a flag of earlier releases.
     """
 
     def __init__(
@@ -31,6 +33,11 @@ class Option(Generic[T]):
         is_value_optional: bool = False,
         takes_over: bool = False,
         other_flags: tuple[str, ...] = (),
+        part: str = "",
+        parse_part: Callable[[str], T] | None = None,
+        old_key: str = "",
+        old_default: str = "",
+        new_flag: str = "",
     ) -> None:
         self.description = description
         self.metavar = metavar
@@ -42,6 +49,11 @@ class Option(Generic[T]):
         self.is_value_optional = is_value_optional
         self.takes_over = takes_over
         self.other_flags = other_flags
+        self.bundle, _, self.part = part.partition(".")
+        self.parse_part = parse_part or parse
+        self.old_key = old_key
+        self.old_default = old_default
+        self.new_flag = new_flag
 
     @property
     def takes_value(self) -> bool:
@@ -51,6 +63,7 @@ class Option(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = name
         self.key = f"loop_{name}"
+        self.old_key = self.old_key or (self.key if self.bundle else "")
         self.flag = f"--loop-{name.replace('_', '-')}" if self.has_flag else ""
 
     @overload
@@ -89,9 +102,12 @@ class Group:
         return dict(vars(self))
 
 
-def switch(description: str, ini: str | None = None, *, takes_over: bool = False) -> Option[bool]:
+def switch(description: str, *, takes_over: bool = False, part: str = "") -> Option[bool]:
     """Declare a flag without a value."""
-    return Option(description, "", parse_yes_or_no, default=False, ini=ini, takes_over=takes_over)
+    old_default = "no" if part else ""
+    return Option(
+        description, "", parse_yes_or_no, default=False, takes_over=takes_over, part=part, old_default=old_default
+    )
 
 
 def text(
@@ -101,25 +117,82 @@ def text(
     *,
     takes_over: bool = False,
     other_flags: tuple[str, ...] = (),
+    old_key: str = "",
 ) -> Option[str]:
     """Declare an option whose value is a text, empty by default."""
-    return Option(description, metavar, str, default=ini or "", ini=ini, takes_over=takes_over, other_flags=other_flags)
+    return Option(
+        description,
+        metavar,
+        str,
+        default=ini or "",
+        ini=ini,
+        takes_over=takes_over,
+        other_flags=other_flags,
+        old_key=old_key,
+    )
 
 
-def texts(description: str, metavar: str, *, has_ini: bool = True) -> Option[tuple[str, ...]]:
+def texts(
+    description: str, metavar: str, *, has_ini: bool = True, part: str = "", new_flag: str = ""
+) -> Option[tuple[str, ...]]:
     """Declare a flag that may be repeated; its ini key takes words."""
-    ini = "" if has_ini else None
-    return Option(description, metavar, lambda word: (word,), default=(), ini=ini, is_repeatable=True)
+    return Option(
+        description,
+        metavar,
+        lambda word: (word,),
+        default=(),
+        ini="" if has_ini and not part else None,
+        is_repeatable=True,
+        part=part,
+        parse_part=lambda words: tuple(words.split()),
+        new_flag=new_flag,
+    )
 
 
-def value(description: str, metavar: str, parse: Callable[[str], T], ini: str) -> Option[T]:
-    """Declare a flag and an ini key whose default is written as in the ini file."""
-    return Option(description, metavar, parse, default=parse(ini), ini=ini)
+def value(
+    description: str, metavar: str, parse: Callable[[str], T], ini: str, *, part: str = "", old_key: str = ""
+) -> Option[T]:
+    """Declare a flag whose default is written as in the ini file; it has an ini key, a part of one, or an old one."""
+    is_key = not (part or old_key)
+    return Option(
+        description,
+        metavar,
+        parse,
+        default=parse(ini),
+        ini=ini if is_key else None,
+        part=part,
+        old_key=old_key,
+        old_default="" if is_key else ini,
+    )
 
 
-def setting(description: str, parse: Callable[[str], T], ini: str) -> Option[T]:
-    """Declare an ini key without a flag."""
-    return Option(description, "", parse, default=parse(ini), ini=ini, has_flag=False)
+def setting(
+    description: str,
+    parse: Callable[[str], T],
+    ini: str,
+    *,
+    part: str = "",
+    parse_part: Callable[[str], T] | None = None,
+    old_key: str = "",
+) -> Option[T]:
+    """Declare an ini key without a flag, or a part of an ini key."""
+    return Option(
+        description,
+        "",
+        parse,
+        default=parse(ini),
+        ini=None if part else ini,
+        has_flag=False,
+        part=part,
+        parse_part=parse_part,
+        old_key=old_key,
+        old_default=ini if part else "",
+    )
+
+
+def bundle(description: str, metavar: str = "", ini: str | None = "") -> Option[dict[str, str]]:
+    """Declare an ini key or a flag that holds several rows, such as `stuck 5, same_error 3`."""
+    return Option(description, metavar, parse_parts, default={}, ini=ini, has_flag=bool(metavar))
 
 
 def command(description: str, metavar: str = "ALIAS") -> Option[str | None]:

@@ -101,7 +101,7 @@ def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings
     """Read all settings; raise `UsageError` for a value that cannot be used."""
     groups: dict[str, Any] = {name: read_group(group, config, values) for name, group in GROUPS.items()}
     limits = groups["limits"]
-    groups["limits"] = LimitSettings(**limits.values | limits.limit)
+    groups["limits"] = _merge_limits(limits, values)
     limit_flags = {f"--loop-{name.replace('_', '-')}" for name in limits.limit} if values.loop_limit else set()
     settings = Settings(
         **groups,
@@ -126,6 +126,18 @@ def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings
     if "--loop-answer" in settings.flags and settings.commands.resume is None:
         raise pytest.UsageError("--loop-answer: expected --loop-resume[=ALIAS] with it, which names the run")
     return settings
+
+
+def _merge_limits(limits: LimitSettings, values: argparse.Namespace) -> LimitSettings:
+    """Put the parts of `limit` where they belong; a flag of its own comes before the ini file."""
+    options = LimitSettings.get_options()
+    is_flag = values.loop_limit is not None
+    parts = {
+        name: amount
+        for name, amount in limits.limit.items()
+        if is_flag or not options[name].flag or not is_given(options[name], values)
+    }
+    return LimitSettings(**limits.values | parts)
 
 
 def find_root(config: pytest.Config, values: argparse.Namespace) -> Path:

@@ -16,7 +16,9 @@ _UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), ("max_seconds", 1)),
     **dict.fromkeys(("min", "minute", "minutes"), ("max_seconds", 60)),
     **dict.fromkeys(("h", "hour", "hours"), ("max_seconds", 3600)),
+    **dict.fromkeys(("iteration", "iterations"), ("max_iterations", 1)),
 }
+_PART = re.compile(r"(\w+)(?:\s*[=:]\s*|\s+)(.+)")
 
 
 def parse_whole(text: str) -> int:
@@ -27,6 +29,24 @@ def parse_whole(text: str) -> int:
 def parse_amount(text: str) -> float:
     """Parse a number above 0."""
     return _parse_number(text, "a number > 0", lambda number: number > 0)
+
+
+def parse_seconds(text: str) -> float:
+    """Parse seconds, or a time such as `30 min`."""
+    match = _LIMIT.fullmatch(text.strip())
+    name, factor = _UNITS.get(match[3].lower(), ("", 0)) if match else ("", 0)
+    return parse_amount(match[1]) * factor if match and name == "max_seconds" else parse_amount(text)
+
+
+def parse_parts(text: str) -> dict[str, str]:
+    """Parse `stuck 5, same_error 3` into values by their names."""
+    parts = [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
+    matches = [_PART.fullmatch(part) for part in parts]
+    if None in matches:
+        raise argparse.ArgumentTypeError(
+            f"expected names with values, such as 'a 5, b 3', found {parts[matches.index(None)]!r}"
+        )
+    return {match[1]: match[2].strip() for match in matches if match}
 
 
 def parse_count(text: str) -> int:
@@ -61,16 +81,21 @@ def parse_thresholds(text: str) -> dict[str, str]:
     return thresholds
 
 
-def parse_limits(text: str) -> dict[str, float]:
-    """Parse `5 USD, 20 min, 200k tokens` into the settings that they stand for."""
-    limits: dict[str, float] = {}
+def parse_limits(text: str) -> dict[str, float | str | None]:
+    """Parse `5 USD, 20 min, 200k tokens` into the settings that they stand for; `no USD` takes a limit away."""
+    limits: dict[str, float | str | None] = {}
     for part in filter(None, map(str.strip, text.split(","))):
-        match = _LIMIT.fullmatch(part)
+        if part == "estimates":
+            limits["estimated_cost"] = "count"
+            continue
+        is_none = part.startswith("no ")
+        match = _LIMIT.fullmatch(part.replace("no ", "1 ", 1) if is_none else part)
         name, factor = _UNITS.get(match[3].lower(), ("", 0)) if match else ("", 0)
         if match is None or not name:
             raise argparse.ArgumentTypeError(f"expected limits such as 5 USD, 20 min, 200k tokens, found {part!r}")
         amount = parse_amount(match[1]) * _PREFIXES[(match[2] or "").lower()] * factor
-        limits[name] = amount if name == "budget" else max(1, round(amount))
+        number = amount if name == "budget" else max(1, round(amount))
+        limits[name] = None if is_none and name != "max_iterations" else number
     return limits
 
 
@@ -84,6 +109,11 @@ def parse_phase(text: str) -> str:
 def parse_yes_or_no(text: str) -> bool:
     """Parse yes or no."""
     return one_of("yes", "no")(text) == "yes"
+
+
+def parse_no_or_yes(text: str) -> bool:
+    """Parse the opposite of yes or no."""
+    return not parse_yes_or_no(text)
 
 
 def one_of(*words: str) -> Callable[[str], str]:

@@ -34,6 +34,7 @@ from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
 from pytest_loop.workloads.experiment_notes import end_experiment, make_note
+from pytest_loop.workloads.manifest import choose_setting
 from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrate
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -110,7 +111,8 @@ class ExperimentStep:
 
     def _try_first_case(self) -> Calibration:
         run = self.context.run
-        pipeline = Pipeline(self.workload, run.settings.workload.case_timeout)
+        timeout = choose_setting("case_timeout", run.settings.workload, self.workload.manifest)
+        pipeline = Pipeline(self.workload, timeout)
         case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
         with run.live.show_work(f"calibrating with {case.id}"):
             return calibrate(pipeline, case)

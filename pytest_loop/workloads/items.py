@@ -19,6 +19,7 @@ from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.case_cache import CaseCache
 from pytest_loop.workloads.cases import Case, Workload, load_workload
+from pytest_loop.workloads.manifest import choose_setting
 from pytest_loop.workloads.pipeline import Pipeline
 
 PROPERTY = "loop.case"
@@ -45,7 +46,8 @@ class CaseRunner:
     def __init__(self, config: pytest.Config, workload: Workload) -> None:
         self.workload = workload
         self.line = workload.source.locate(("casePaths",))
-        timeout = read_group(WorkloadSettings, config, config.option).case_timeout
+        settings = read_group(WorkloadSettings, config, config.option)
+        timeout = choose_setting("case_timeout", settings, workload.manifest)
         self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK, None))
         folder = getattr(config, "workerinput", {}).get("loop_folder")
         self._builds = config.stash.setdefault(_BUILDS, BuildOnce(Path(folder) if folder else None))

@@ -19,6 +19,7 @@ from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
 from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
+from pytest_loop.settings.options import WorkloadSettings
 
 Model = TypeVar("Model", bound=BaseModel)
 MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
@@ -116,6 +117,23 @@ class Manifest(_ManifestModel):
     holdout: Paths = Field(default_factory=list, description="cases that no composer sees (globs)")
     repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS, description="run a noisy case so often")] = 1
     need: Annotated[Need, Field(description="how many repeats must pass")] = "majority"
+    mode: Literal["precision", "exploration", "convergence", "custom"] | None = Field(
+        default=None, description="how to experiment"
+    )
+    focus: Paths = Field(default_factory=list, description="cases to look at first (globs)")
+    guard: Paths = Field(default_factory=list, description="cases that must not become worse (globs)")
+    case_timeout: Annotated[float, Field(gt=0, strict=False)] | None = Field(
+        default=None, description="end a command of a case after so many seconds"
+    )
+    on_plateau: Literal["ask", "continue", "stop"] | None = Field(
+        default=None, description="what to do where no case improves any more"
+    )
+    on_regression: Literal["ask", "accept", "different", "stop"] | None = Field(
+        default=None, description="what to do where a case becomes worse"
+    )
+    decide: Literal["ask", "recommended"] | None = Field(
+        default=None, description="who chooses among the edits of a composer"
+    )
 
     @property
     def reviewer(self) -> str:
@@ -126,6 +144,12 @@ class Manifest(_ManifestModel):
     def commands(self) -> list[str]:
         """The commands that are set, in the order in which they run."""
         return list(filter(None, (self.build_command, self.run_command, self.evaluate_command, self.review_command)))
+
+
+def choose_setting(name: str, settings: WorkloadSettings, manifest: Manifest, flags: Collection[str] = ()) -> Any:
+    """Return a setting of a workload: of the command line, or else of the manifest, or else of the ini file."""
+    is_given = name in settings.workload or f"--loop-{name}" in flags
+    return settings.values[name] if is_given else getattr(manifest, name) or settings.values[name]
 
 
 @dataclass(frozen=True)

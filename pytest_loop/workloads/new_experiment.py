@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import plan_file
 from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE
-from pytest_loop.workloads.manifest import split_manifest_command
+from pytest_loop.workloads.manifest import choose_setting, split_manifest_command
 from pytest_loop.workspace.seal import build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -69,10 +70,13 @@ class NewExperiment:
         return assign_roles(
             [case.id for case in self.workload.cases],
             only=self.settings.workload.case,
-            focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guard or self.plan.guards,
+            focus=self._choose("focus") or self.plan.focus,
+            guards=self._choose("guard") or self.plan.guards,
             excluded=[exclusion.case for exclusion in self.plan.exclusions],
         )
+
+    def _choose(self, name: str) -> Any:
+        return choose_setting(name, self.settings.workload, self.workload.manifest, self.settings.flags)
 
     @property
     def manifest_path(self) -> str:
@@ -182,13 +186,8 @@ class NewExperiment:
         return RunCriteria(name=self.workload_id, phase=criteria.phase, rules=rules)
 
     def _make_experiment(self) -> Experiment:
-        settings, roles = self.settings, self.roles
-        policy = {
-            "mode": settings.workload.mode,
-            "on_plateau": settings.workload.on_plateau,
-            "on_regression": settings.workload.on_regression or None,
-            "decide": settings.workload.decide,
-        }
+        roles = self.roles
+        policy = {name: self._choose(name) or None for name in ("mode", "on_plateau", "on_regression", "decide")}
         return Experiment(
             manifest=self.manifest_path,
             workload=self.workload_id,
@@ -244,7 +243,7 @@ class NewExperiment:
 
     def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
         """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
-        mode = self.settings.workload.mode
+        mode = self._choose("mode")
         proof = StartProof(
             mode=mode,
             session_dir=self.settings.start.dir or ".loop",

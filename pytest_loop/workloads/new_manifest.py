@@ -102,6 +102,13 @@ FIELDS = (
     ManifestField("holdout", kind=_LIST),
     ManifestField("repeat", kind=_NUMBER),
     ManifestField("need"),
+    ManifestField("mode"),
+    ManifestField("focus", kind=_LIST),
+    ManifestField("guard", kind=_LIST),
+    ManifestField("caseTimeout", kind=_NUMBER),
+    ManifestField("onPlateau"),
+    ManifestField("onRegression"),
+    ManifestField("decide"),
 )
 JUDGING_FIELDS = frozenset({"evaluateCommand", "expectedPaths", "reviewCommand", "reviewerPrompt"})
 _GLOB_FIELDS = frozenset({"artifactPaths", "casePaths", "expectedPaths", "domainDocs"})

@@ -87,7 +87,7 @@ def read_events(project: Path, alias: str = "notes") -> list[dict[str, Any]]:
         ("write the impossible", (), "blocked"),
         pytest.param("write a secret", (), "must_not", marks=pytest.mark.thorough),
         pytest.param("write broken notes", (), "phase_error", marks=pytest.mark.thorough),
-        pytest.param("write notes", ("-o", "loop_stuck=2"), "stuck", marks=pytest.mark.thorough),
+        pytest.param("write notes", ("-o", "loop_stop_when=stuck 2"), "stuck", marks=pytest.mark.thorough),
         pytest.param("write notes", ("-o", "loop_auto_retry_on_test_fail=no"), "no_auto_retry", marks=pytest.mark.thorough),
         pytest.param("write notes", ("--loop-max-iterations=1",), "iteration_limit", marks=pytest.mark.thorough),
     ],

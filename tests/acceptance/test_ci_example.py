@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -90,16 +91,16 @@ def test_workflow_has_limits_and_runs_once_at_a_time() -> None:
     assert all(0 < job["timeout-minutes"] <= 60 for job in JOBS.values())
     assert "github.ref" in WORKFLOW["concurrency"]["group"]
     assert WORKFLOW["concurrency"]["cancel-in-progress"] is False
-    assert {"--loop-max-iterations", "--loop-max-tokens", "--loop-max-seconds"} <= set(
-        find_step("Fix until green")["run"].split()
-    )
+    command = find_step("Fix until green")["run"]
+    assert "--loop-max-iterations 4" in command
+    assert "--loop-limit '2M tokens, 45 min'" in command
 
 
 # -- scripts
 
 
 def test_workflow_uses_existing_options() -> None:
-    words = find_step("Fix until green")["run"].split()
+    words = shlex.split(find_step("Fix until green")["run"])
     flags = {word.partition("=")[0] for word in words if word.startswith("--")}
     assert flags <= set(command_line.FLAGS)
     assert {"--loop-task", "--loop-agent", "--loop-yes", "--loop-json"} <= flags

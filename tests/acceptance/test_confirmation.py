@@ -82,7 +82,7 @@ def read_state(project: Path) -> dict[str, Any]:
 
 
 def ask_always(project: Path) -> None:
-    (project / "pytest.ini").write_text("[pytest]\nloop_confirm = always\n")
+    (project / "pytest.ini").write_text("[pytest]\nloop_ask = always\n")
 
 
 @pytest.mark.measured
@@ -173,14 +173,14 @@ def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
 
 @pytest.mark.thorough
 def test_ini_file_may_skip_all_questions(project: Path, run: Pytest) -> None:
-    (project / "pytest.ini").write_text("[pytest]\nloop_confirm = never\n")
+    (project / "pytest.ini").write_text("[pytest]\nloop_ask = never\n")
     done = run(*make_arguments())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "loop_confirm"
-    (project / "pytest.ini").write_text("[pytest]\nloop_confirm = sometimes\n")
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "loop_ask"
+    (project / "pytest.ini").write_text("[pytest]\nloop_ask = sometimes\n")
     wrong = run(*make_arguments())
     assert wrong.returncode == 4
-    assert "loop_confirm: expected shape, always or never, found 'sometimes'" in wrong.stderr
+    assert "loop_ask: expected shape, always or never, found 'sometimes'" in wrong.stderr
 
 
 # -- kinds of work

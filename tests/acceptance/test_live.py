@@ -101,7 +101,7 @@ def test_live_region_shows_progress_and_is_removed_at_the_end(run_at_terminal: R
 
 
 def test_live_region_is_hidden_during_a_question(run_at_terminal: RunAtTerminal, project: Path) -> None:
-    (project / "pytest.ini").write_text("[pytest]\nloop_confirm = always\n")
+    (project / "pytest.ini").write_text("[pytest]\nloop_ask = always\n")
     text = run_at_terminal("--loop-alias", "words")
     questions = [match.start() for match in re.finditer(r"\[Y/n\] y\r\n", text)]
     assert len(questions) == 2, "after the first iteration, and before success is claimed"

@@ -187,7 +187,7 @@ ROWS = [
     Row("interrogation", "all fields of the schema", lambda _: sorted(name for name in schema_fields()), sorted([
         "workloadId", "artifactPaths", "casePaths", "expectedPaths", "runCommand", "outputPath", "evaluateCommand",
         "reviewCommand", "agents", "domainDocs", "maxIterations", "buildCommand", "cacheStrategy",
-        "holdout", "repeat", "need",
+        "holdout", "repeat", "need", "mode", "focus", "guard", "caseTimeout", "onPlateau", "onRegression", "decide",
     ])),
     Row("interrogation", "maxIterations is 10 by default", lambda _: Manifest.model_fields["max_iterations"].default, 10),
     Row("interrogation", "unknown fields are errors", lambda _: rejects(extra=1), True),

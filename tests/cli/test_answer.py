@@ -202,7 +202,7 @@ def test_run_stays_as_it_is_without_an_answer(tmp_path: Path, line: str | None) 
     assert ask_for_answer(stop(), make_settings(tmp_path), AnsweringConsole(io.StringIO(), lines=(line,))) is None
 
 
-@pytest.mark.parametrize("start", [{"yes": True}, {"confirm": "never"}])
+@pytest.mark.parametrize("start", [{"yes": True}, {"ask": "never"}])
 def test_question_is_not_asked_of_a_run_without_questions(tmp_path: Path, start: dict[str, Any]) -> None:
     console = AnsweringConsole(io.StringIO())
     assert ask_for_answer(stop(), make_settings(tmp_path, **start), console) is None

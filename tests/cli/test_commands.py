@@ -379,7 +379,7 @@ def test_resume_of_a_finished_run_keeps_its_result(command: Command, make_run: M
         ("iteration_limit", "--loop-max-iterations=4"),
         ("iteration_limit", "--loop-max-iterations=3"),
         ("budget_exceeded", "--loop-max-iterations=9"),
-        ("budget_exceeded", "--loop-budget=25"),
+        ("budget_exceeded", "--loop-limit=25 USD"),
     ],
 )
 def test_limit_that_did_not_stop_the_run_or_was_not_raised_does_not_reopen_it(

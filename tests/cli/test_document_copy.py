@@ -99,7 +99,7 @@ def test_document_stays_where_it_is_without_an_answer(project: Path, make_run: M
 COMMAND = "copy it: pytest --loop-resume=guide --loop-output artifact.md"
 
 
-@pytest.mark.parametrize("start", [{"yes": True}, {"confirm": "never"}, None], ids=str)
+@pytest.mark.parametrize("start", [{"yes": True}, {"ask": "never"}, None], ids=str)
 def test_command_that_copies_is_printed_where_nothing_is_asked(
     project: Path, make_run: MakeRun, start: dict[str, Any] | None
 ) -> None:

@@ -67,9 +67,9 @@ def test_document_has_no_tests_first(project: Path) -> None:
 
 
 def test_ini_file_may_confirm_every_run(project: Path) -> None:
-    start, _ = make_start(project, start=StartSettings(task="Write a guide", alias="guide", confirm="never"))
+    start, _ = make_start(project, start=StartSettings(task="Write a guide", alias="guide", ask="never"))
     assert start.execute() == pytest.ExitCode.OK
-    assert Store(project).get_run("guide").read()[0].setup.draft.confirmed_by == "loop_confirm"
+    assert Store(project).get_run("guide").read()[0].setup.draft.confirmed_by == "loop_ask"
 
 
 def test_run_without_rules_is_refused(project: Path) -> None:

@@ -437,7 +437,7 @@ def test_a_second_answer_may_correct_the_first(project: Project) -> None:
 
 
 def test_a_malformed_plan_fails_the_run(project: Project) -> None:
-    outcome = project.run('command:echo \'{"plan": ["one step"]}\'', plan="agent")
+    outcome = project.run('command:echo \'{"plan": ["one step"]}\'', planner="agent")
     assert outcome.is_failed
     assert all("expected JSON with plan, found plan" in trouble for trouble in outcome.errors)
 

@@ -150,7 +150,7 @@ def test_invalid_limit_is_refused(expect_refusal: ExpectRefusal, option: str, ex
     [
         ("loop_max_iterations = 0", "loop_max_iterations: expected a whole number >= 1, found '0'"),
         ("loop_budget = nan", "loop_budget: expected a number > 0, found 'nan'"),
-        ("loop_stuck = -1", "loop_stuck: expected a whole number >= 0, found '-1'"),
+        ("loop_stop_when = stuck -1", "loop_stop_when: stuck: expected a whole number >= 0, found '-1'"),
         ("loop_min_gain = 2", "loop_min_gain: expected a number from 0 to 1, found '2'"),
         ("loop_agent_silence = never", "loop_agent_silence: expected a number > 0, found 'never'"),
     ],

@@ -42,7 +42,7 @@ def test_plan_is_made_from_visible_rules(tmp_path: Path) -> None:
 
 
 def test_plan_of_an_agent_must_have_three_steps(tmp_path: Path) -> None:
-    settings = {"agents": AgentSettings(plan="agent")}
+    settings = {"agents": AgentSettings(planner="agent")}
     answers = [AgentReply(data={"plan": ["read", "write", "check"]}), AgentReply(data={"plan": ["write"]})]
     run = make_run(tmp_path, *answers, settings=settings)
     assert STEPS.execute(PLAN, run.make_step()).dump()["plan"] == ["read", "write", "check"]
@@ -56,7 +56,7 @@ def test_edit_of_an_agent_that_plans_is_put_back_and_named(project: SealedFiles)
         (request.workspace / "new.py").write_text("")
         return AgentReply(data={"plan": ["read", "write", "check"]})
 
-    run = make_run(project.root, edit, settings={"agents": AgentSettings(plan="agent")}, project=project)
+    run = make_run(project.root, edit, settings={"agents": AgentSettings(planner="agent")}, project=project)
     step = run.make_step()
     STEPS.execute(PLAN, step)
     assert step.costs.put_back == ("new.py", "shop.py")

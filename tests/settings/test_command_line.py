@@ -25,6 +25,11 @@ def test_session_arguments_leave_out_flags_of_the_run() -> None:
     assert build_session_arguments(words) == ("-q", "tests", "-k", "a")
 
 
+def test_session_arguments_keep_settings_of_the_workload() -> None:
+    words = ["--loop-workload", "case_timeout 5", "--loop-yes"]
+    assert build_session_arguments(words) == ("--loop-workload", "case_timeout 5")
+
+
 def test_session_arguments_leave_out_paths_that_do_not_judge() -> None:
     assert build_session_arguments(["-q", "tests", "other"], ["tests"]) == ("-q", "other")
 

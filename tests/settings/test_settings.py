@@ -29,13 +29,20 @@ def test_every_name_is_declared_once() -> None:
     keys = [option.key for option in OPTIONS if option.ini is not None]
     assert len(set(flags)) == len(flags)
     assert len(set(keys)) == len(keys)
-    assert all(option.flag or option.ini is not None for option in OPTIONS)
+    assert all(option.flag or option.ini is not None or option.old_key for option in OPTIONS)
 
 
 def test_every_ini_default_can_be_parsed() -> None:
     parsed = {option.key: option.parse(option.ini) for option in OPTIONS if option.ini and not option.is_repeatable}
     assert parsed["loop_max_iterations"] == 4
-    assert parsed["loop_memory"] is False
+    assert parsed["loop_ask"] == "shape"
+
+
+def test_at_most_25_ini_keys_and_no_name_has_two_meanings() -> None:
+    keys = {option.key for option in OPTIONS if option.ini is not None}
+    assert len(keys) <= 25
+    flags_alone = {option.key for option in OPTIONS if option.flag and option.ini is None}
+    assert not keys & flags_alone
 
 
 def test_settings_are_frozen_and_unknown_names_are_refused() -> None:

@@ -32,6 +32,13 @@ MOST: dict[str, Any] = LEAST | {
     "holdout": ["cases/secret-*.txt"],
     "repeat": 5,
     "need": 0.8,
+    "mode": "exploration",
+    "focus": ["cases/a.txt"],
+    "guard": ["cases/b.txt"],
+    "caseTimeout": 60.0,
+    "onPlateau": "stop",
+    "onRegression": "accept",
+    "decide": "recommended",
 }
 YAML = """\
 workloadId: invoices
@@ -50,8 +57,9 @@ outputPath = "out/{case_stem}.json"
 evaluateCommand = "judge {output}"
 """
 KNOWN = (
-    "agents, artifactPaths, buildCommand, cacheStrategy, casePaths, domainDocs, evaluateCommand, expectedPaths, holdout, "
-    "maxIterations, need, outputPath, repeat, reviewCommand, runCommand, workloadId"
+    "agents, artifactPaths, buildCommand, cacheStrategy, casePaths, caseTimeout, decide, domainDocs, evaluateCommand, "
+    "expectedPaths, focus, guard, holdout, maxIterations, mode, need, onPlateau, onRegression, outputPath, repeat, "
+    "reviewCommand, runCommand, workloadId"
 )
 
 
@@ -121,6 +129,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("repeat", "5", "expected a whole number for `repeat`, found '5'"),
     ("need", 0, "expected majority, all, any, a count or a share for `need`, found 0"),
     ("need", "most", "expected majority, all, any, a count or a share for `need`, found 'most'"),
+    ("mode", "fast", "expected 'precision', 'exploration', 'convergence' or 'custom' for `mode`, found 'fast'"),
+    ("caseTimeout", 0, "expected a number > 0 for `caseTimeout`, found 0"),
     ("extra", 1, f"expected one of {KNOWN}, found the unknown key `extra`"),
     ("evaluatecommand", "x", "expected `evaluateCommand`, found the unknown key `evaluatecommand`"),
 ]  # fmt: skip

@@ -70,22 +70,22 @@ def is_undone(state: RunState) -> bool:
 
 
 def is_stuck(state: RunState) -> bool:
-    """The same rules failed in `loop_stuck` iterations in a row."""
+    """The same rules failed in `stuck` iterations in a row."""
     return "stuck" in find_tripped_breakers(state)
 
 
 def repeats_errors(state: RunState) -> bool:
-    """Every rule that still fails gave the same message in `loop_same_error` iterations in a row."""
+    """Every rule that still fails gave the same message in `same_error` iterations in a row."""
     return "same_error" in find_tripped_breakers(state)
 
 
 def is_thrashing(state: RunState) -> bool:
-    """An edit undoes the one before (A, B, A), or one file was rewritten `loop_thrashing` times in an iteration."""
+    """An edit undoes the one before (A, B, A), or one file was rewritten `thrashing` times in an iteration."""
     return "thrashing" in find_tripped_breakers(state)
 
 
 def is_stagnating(state: RunState) -> bool:
-    """The score gained less than `loop_min_gain`, `loop_stagnation` times, with no blocker."""
+    """The score gained less than `min_gain`, `stagnation` times, with no blocker."""
     return "stagnation" in find_tripped_breakers(state)
 
 
@@ -95,12 +95,12 @@ def is_stalled(state: RunState) -> bool:
 
 
 def is_plateau(state: RunState) -> bool:
-    """The score of two iterations in a row changed by less than the share `loop_plateau`."""
+    """The score of two iterations in a row changed by less than the share `plateau`."""
     return not _has_fixed_rule(state) and is_flat(_list_scores(state), state.setup.breakers.plateau)
 
 
 def is_diminishing(state: RunState) -> bool:
-    """The score of two iterations in a row changed by less than the share `loop_diminishing`."""
+    """The score of two iterations in a row changed by less than the share `diminishing`."""
     return not _has_fixed_rule(state) and is_flat(_list_scores(state), state.setup.breakers.diminishing)
 
 
@@ -115,7 +115,7 @@ def _list_scores(state: RunState) -> list[float]:
 
 
 def is_confident(state: RunState, evaluation: Evaluation) -> bool:
-    """Return whether the share `loop_confidence` of all weight was verified by more than an opinion."""
+    """Return whether the share `confidence` of all weight was verified by more than an opinion."""
     limit = state.setup.breakers.confidence
     if not limit or state.iteration < FIRST_CONFIDENT_ITERATION or evaluation.score < GOOD:
         return False

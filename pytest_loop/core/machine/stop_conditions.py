@@ -49,7 +49,7 @@ def has_no_major_issues(state: RunState) -> bool:
 
 
 def has_high_confidence(state: RunState) -> bool:
-    """Phase B passes, and the share `loop_confidence` of it rests on more than an opinion; the agent is not asked."""
+    """Phase B passes, and the share `confidence` of it rests on more than an opinion; the agent is not asked."""
     evaluation = state.evaluation if state.phase is Phase.B and not state.is_rejected else None
     if evaluation is None or not evaluation.is_reached or _is_waiting(state):
         return False
@@ -85,12 +85,12 @@ def is_stop_requested(state: RunState) -> bool:
 
 
 def has_regression(state: ExperimentState) -> bool:
-    """A case of a workload passed before and fails now, and `loop_on_regression` or a person says to stop."""
+    """A case of a workload passed before and fails now, and `on_regression` or a person says to stop."""
     return state.experiment.regression is OnRegression.STOP
 
 
 def has_case_plateau(state: ExperimentState) -> bool:
-    """Two iterations were no better than the best, and `loop_on_plateau` or a person says to stop."""
+    """Two iterations were no better than the best, and `on_plateau` or a person says to stop."""
     return state.experiment.plateau is OnPlateau.STOP
 
 
@@ -100,7 +100,7 @@ def is_calibration_failed(state: ExperimentState) -> bool:
 
 
 def needs_permission(state: RunState) -> bool:
-    """An agent's work does not pass, and `loop_auto_retry_on_test_fail` or `_on_review_reject` is off."""
+    """An agent's work does not pass, and `rules_fail` or `review_rejects` of `loop_stop_when` is on."""
     control = state.setup.control
     is_allowed = control.auto_retry_on_review_reject if state.is_rejected else control.auto_retry_on_test_fail
     return state.has_agent_worked and not is_allowed
