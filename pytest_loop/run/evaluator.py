@@ -19,7 +19,7 @@ from pytest_loop.core.judging.tampering import (
 )
 from pytest_loop.core.judging.test_counts import require_counts
 from pytest_loop.core.model.evaluation import Evaluation, Seal, SealFinding
-from pytest_loop.core.model.rules import SessionPlan
+from pytest_loop.core.model.rules import Proof, SessionPlan
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -108,8 +108,8 @@ class Evaluator:
         service = JudgeService(judge.answer, judge.cancel) if judge else None
         self.context.project.begin_work(is_session=True)
         try:
-            session_result = self.session_result = self.context.session.evaluate(
-                self._build_order(service, reuse, is_deciding)
+            session_result = self.session_result = self._find_known_result(artifact_hash) or (
+                self.context.session.evaluate(self._build_order(service, reuse, is_deciding))
             )
         finally:
             if judge and service:
@@ -124,6 +124,14 @@ class Evaluator:
         missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
         return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
+
+    def _find_known_result(self, artifact_hash: str) -> SessionResult | None:
+        """Return the result of the baseline for the first evaluation, if no judge has to be asked for it."""
+        known, state = self.context.known, self.state
+        if known is None or state.has_agent_worked or state.evaluation or known.digest != artifact_hash:
+            return None
+        is_asked = any(rule.proof in (Proof.REVIEW, Proof.ASSUMPTION) for rule in state.criteria.rules)
+        return None if is_asked or self.manifest else known.result
 
     def _save_checkpoint(self) -> None:
         """Save the files before the evaluation; without a checkpoint in git, the run continues."""

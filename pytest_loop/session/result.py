@@ -56,6 +56,12 @@ class SessionResult:
         return any(map(is_failure, self.evidence.values()))
 
     @property
+    def failed_items(self) -> tuple[str, ...]:
+        """The items that failed, not those without a report."""
+        outcomes = (Outcome.FAILED, Outcome.ERROR)
+        return tuple(nodeid for nodeid, evidence in self.evidence.items() if evidence.outcome in outcomes)
+
+    @property
     def replaced_tests(self) -> tuple[str, ...]:
         """The test functions that are not what their source file says."""
         return self.plan.replaced_tests if self.plan else ()
