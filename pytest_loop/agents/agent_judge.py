@@ -17,7 +17,7 @@ from pytest_loop.core.text.sanitizer import fence_text
 
 
 @dataclass
-class Judge:
+class AgentJudge:
     """Ask an agent about a copy of the document, so that its edits do not count."""
 
     agent: Agent

@@ -29,7 +29,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.strict_schema import make_strict
-from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
+from pytest_loop.agents.transcripts import READERS, ClientFailure, ClientReport, Transcript
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
@@ -258,13 +258,13 @@ def _add_usage(error: AgentError, usage: Mapping[str, Any]) -> AgentError:
     return error
 
 
-def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
+def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> ClientFailure | None:
     """Return the failure of a call, or None; without tokens no model has answered, even with exit code 0."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
-        return Failure(report.text or "")
-    return Failure() if result.exit_code else None
+        return ClientFailure(report.text or "")
+    return ClientFailure() if result.exit_code else None
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:

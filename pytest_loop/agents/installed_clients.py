@@ -20,8 +20,14 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
 def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -> list[Client]:
     """Return every preset as a client, with its path and version if it is installed."""
     presets = load_presets()
-    with ThreadPoolExecutor(len(presets)) as pool:
-        return list(pool.map(lambda name: _find_client(name, presets[name], folder or Path.cwd(), timeout), presets))
+    programs = {name: program for name, preset in presets.items() if (program := preset.find_program())}
+    with ThreadPoolExecutor(len(programs) or 1) as pool:  # it starts a thread for each installed client alone
+        outputs = pool.map(
+            lambda name: _read_version_output([programs[name], *presets[name].version], folder or Path.cwd(), timeout),
+            programs,
+        )
+        found = dict(zip(programs, outputs, strict=True))
+    return [_describe_client(name, preset, programs.get(name), found.get(name, "")) for name, preset in presets.items()]
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
@@ -44,9 +50,7 @@ def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[s
             yield f"{spec} does not tell its tokens: the limit of {limits.tokens:,} cannot be observed"
 
 
-def _find_client(name: str, preset: Preset, folder: Path, timeout: float) -> Client:
-    path = preset.find_program()
-    output = _read_version_output([path, *preset.version], folder, timeout) if path else ""
+def _describe_client(name: str, preset: Preset, path: str | None, output: str) -> Client:
     if not re.search(preset.shows, output):  # another program of the same name
         path = None
     match = _VERSION.search(output) if path else None

@@ -41,7 +41,7 @@ class Transcript:
 
 
 @dataclass(frozen=True)
-class Failure:
+class ClientFailure:
     """An error of the client, with the HTTP status of the model's server and the seconds until a retry, if reported."""
 
     message: str = ""
@@ -64,7 +64,7 @@ class ClientReport:
     cost_usd: float | None = None
     priced_tokens: int | None = None
     counts: TokenCounts | None = None
-    failure: Failure | None = None
+    failure: ClientFailure | None = None
 
 
 Reader = Callable[[Transcript], ClientReport]
@@ -80,7 +80,7 @@ def read_codex(transcript: Transcript) -> ClientReport:
     if failed:
         message = get_text(failed, "error", "message")
         status = _CODEX_STATUS.match(message)
-        failure = Failure(message, int(status[1]) if status else None)
+        failure = ClientFailure(message, int(status[1]) if status else None)
     return ClientReport(
         text=text,
         data=parse_object(text),
@@ -97,7 +97,7 @@ def read_claude(transcript: Transcript) -> ClientReport:
     failure = _fail_unless(result)
     if result.get("is_error"):
         message = get_text(result, "result") or get_text(result, "subtype")
-        failure = Failure(message, _get_status(result, "api_error_status"))
+        failure = ClientFailure(message, _get_status(result, "api_error_status"))
     return ClientReport(
         text=get_prose(result, "result"),
         data=result.get("structured_output"),
@@ -118,7 +118,7 @@ def read_gemini(transcript: Transcript) -> ClientReport:
     failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
     if failure and transcript.exit_code:
         status = 401 if transcript.exit_code == _GEMINI_LOGIN_EXIT_CODE else transcript.exit_code + 256
-        failure = Failure(failure.message, status if 400 <= status < 500 else None)
+        failure = ClientFailure(failure.message, status if 400 <= status < 500 else None)
     tools = ("tool_use", "tool_result")
     answers = [event for event in events if event.get("type") in tools or event.get("role") == "assistant"]
     return ClientReport(
@@ -148,10 +148,10 @@ def read_opencode(transcript: Transcript) -> ClientReport:
     )
 
 
-def _read_opencode_failure(error: Any) -> Failure:
+def _read_opencode_failure(error: Any) -> ClientFailure:
     data = get_at(error, "data")
     retry_after = get_text(data, "responseHeaders", "retry-after")
-    return Failure(
+    return ClientFailure(
         get_text(data, "message") or get_text(error, "name"),
         _get_status(data, "statusCode"),
         float(retry_after) if retry_after.isdecimal() else None,
@@ -189,7 +189,7 @@ def read_copilot(transcript: Transcript) -> ClientReport:
     error = find_last(events, "session.error").get("data")
     failure = _fail_unless(answer)
     if error:
-        failure = Failure(get_text(error, "message"), _get_status(error, "statusCode"))
+        failure = ClientFailure(get_text(error, "message"), _get_status(error, "statusCode"))
     models = list_members(get_at(parse_object(transcript.report), "modelMetrics"))
     return ClientReport(
         text=get_prose(answer, "data", "content"),
@@ -226,7 +226,7 @@ def read_pi(transcript: Transcript) -> ClientReport:
         text=get_prose(text),
         tokens=sum_known(get_number(answer, "usage", "totalTokens") for answer in answers),
         cost_usd=sum_known(get_number(answer, "usage", "cost", "total") for answer in answers),
-        failure=Failure(message, int(status[1]) if status else None) if message else _fail_unless(answers),
+        failure=ClientFailure(message, int(status[1]) if status else None) if message else _fail_unless(answers),
     )
 
 
@@ -236,7 +236,7 @@ def read_acp(transcript: Transcript) -> ClientReport:
     failed = find_last(events, "failed")
     failure = _fail_unless(find_last(events, "done").get("reason") == "end_turn")
     if failed:
-        failure = Failure(get_text(failed, "message"), _get_status(failed, "status"))
+        failure = ClientFailure(get_text(failed, "message"), _get_status(failed, "status"))
     return ClientReport(
         text=_join_after_tools(events, ("tool",), "text"),
         session=get_text(find_last(events, "session"), "session"),
@@ -266,9 +266,9 @@ def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str)
     return get_prose("".join(texts))
 
 
-def _fail_unless(proof: Any, message: str = "") -> Failure | None:
+def _fail_unless(proof: Any, message: str = "") -> ClientFailure | None:
     """Return a failure unless there is proof that a model answered."""
-    return None if proof else Failure(message)
+    return None if proof else ClientFailure(message)
 
 
 def _read_counts(usage: Any, cached: str) -> TokenCounts | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.cli.sealing import Baseline
+from pytest_loop.cli.sealing import SealedState
 from pytest_loop.cli.task import can_ask
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
@@ -30,7 +30,7 @@ class UnmeasuredError(UnclearError):
 
 
 def begin_work(
-    baseline: Baseline, task: ParsedTask, project: SealedFiles, settings: Settings, console: Console
+    baseline: SealedState, task: ParsedTask, project: SealedFiles, settings: Settings, console: Console
 ) -> RunState:
     """Return the state that a run begins with; at a terminal, offer tests for a task that nothing measures."""
     if settings.start.tests_first:

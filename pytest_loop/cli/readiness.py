@@ -9,12 +9,13 @@ from pathlib import PurePosixPath
 from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import ConfirmedDraft, RunState
+from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import (
     Clarity,
-    Draft,
+    ClarityFacts,
     DraftRule,
     Shape,
     choose_shape,
@@ -105,7 +106,7 @@ def assess_readiness(state: RunState, choices: UserChoices, project: ProjectCont
     rules = tuple(_make_draft_rule(rule, choices.template_rules) for rule in state.criteria.goals)
     artifact = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""
     clarity = score_clarity(
-        Draft(
+        ClarityFacts(
             task=state.task.prompt,
             rules=rules,
             limits=choices.limits,

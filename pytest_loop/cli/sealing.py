@@ -118,7 +118,7 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
     return listing_hash
 
 
-class Baseline(NamedTuple):
+class SealedState(NamedTuple):
     """The state with its seal, how many goals do not pass before the first edit, and the session that said so."""
 
     state: RunState
@@ -126,7 +126,7 @@ class Baseline(NamedTuple):
     known: KnownResult
 
 
-def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> Baseline:
+def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
     """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
     The first evaluation shows what sessions read, which belongs to the judge, and what they write. Where it cannot
@@ -179,7 +179,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
     seal = seal.model_copy(update=results)
     state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
-    return Baseline(state, failing, KnownResult(project.digest, second.result))
+    return SealedState(state, failing, KnownResult(project.digest, second.result))
 
 
 def _needs_second_session(draft: Draft, first: BaselineSession, started: int) -> bool:

@@ -14,7 +14,6 @@ from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text.wording import format_count
-from pytest_loop.inference.command_candidate import GOALS_WITH_NEW_TESTS
 from pytest_loop.inference.document_criteria import DocumentCriteria
 from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, ProjectContext, extract_context
@@ -134,11 +133,6 @@ class TaskContext:
     statements: tuple[ProposedRule, ...] = ()
     answers: SetupAnswers = field(default_factory=SetupAnswers)
     document: DocumentDraft | None = None
-
-    @property
-    def adds_tests(self) -> bool:
-        """Whether the task needs new tests."""
-        return self.proposal is not None and self.proposal.goal in GOALS_WITH_NEW_TESTS
 
     @property
     def _rules(self) -> tuple[ProposedRule, ...]:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer, Source
+from pytest_loop.inference.command_candidate import TRUST_ORDER, CommandCandidate, Confidence, Layer, SourceLine
 from pytest_loop.inference.command_lines import find_language, is_part_of, normalize_command
 from pytest_loop.inference.named_tools import NamedTool
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 TRIVIAL_REASON = "it comes out the same whatever the code does"
-_Key = Callable[[Candidate], tuple[str, ...]]
-_Rejected = tuple[Candidate, str]
+_Key = Callable[[CommandCandidate], tuple[str, ...]]
+_Rejected = tuple[CommandCandidate, str]
 # Words for one of several suites.
 _SUITES = split_names(
     "unit integration e2e smoke acceptance functional frontend backend client server api web mobile ui"
@@ -34,10 +34,10 @@ _STATING = (Layer.AGENT_FILES, Layer.CI)
 class Choice:
     """The commands chosen for one purpose, those that agree or disagree, and the rejected ones with their reasons."""
 
-    chosen: tuple[Candidate, ...]
+    chosen: tuple[CommandCandidate, ...]
     confidence: Confidence
-    agreeing: tuple[Candidate, ...] = ()
-    opposing: tuple[Candidate, ...] = ()
+    agreeing: tuple[CommandCandidate, ...] = ()
+    opposing: tuple[CommandCandidate, ...] = ()
     rejected: tuple[_Rejected, ...] = ()
 
     @property
@@ -45,16 +45,16 @@ class Choice:
         return all(candidate.is_guess for candidate in self.chosen)
 
     @property
-    def agreeing_sources(self) -> tuple[Source, ...]:
+    def agreeing_sources(self) -> tuple[SourceLine, ...]:
         return tuple(candidate.source for candidate in self.agreeing)
 
 
 def choose_candidates(
-    purpose: Purpose, candidates: Sequence[Candidate], task: str, whole_suite: Collection[str] = ()
+    purpose: Purpose, candidates: Sequence[CommandCandidate], task: str, whole_suite: Collection[str] = ()
 ) -> Choice | None:
     """Choose the commands for a purpose from its most trusted layer; None if no layer has one."""
 
-    def make_key(candidate: Candidate) -> tuple[str, ...]:
+    def make_key(candidate: CommandCandidate) -> tuple[str, ...]:
         return (candidate.folder, *normalize_command(candidate.command, whole_suite))
 
     relevant = [candidate for candidate in candidates if candidate.purpose is purpose]
@@ -82,18 +82,20 @@ def choose_candidates(
     return _compare_layers(chosen, solid, rejected, make_key)
 
 
-def choose_named(tool: NamedTool, candidates: Sequence[Candidate], task: str, whole_suite: Collection[str]) -> Choice:
+def choose_named(
+    tool: NamedTool, candidates: Sequence[CommandCandidate], task: str, whole_suite: Collection[str]
+) -> Choice:
     """Choose the project's call of a tool that the task names, or else its usual call; both are certain."""
     solid = (candidate for candidate in candidates if not (candidate.is_guess or candidate.is_trivial))
     calls = [candidate for candidate in solid if tool.is_called_by(candidate.command)]
     choice = choose_candidates(tool.purpose, calls, task, whole_suite)
     if choice:
         return replace(choice, confidence=Confidence.HIGH)
-    usual = Candidate(tool.command, tool.purpose, Layer.TASK, Source("the task"))
+    usual = CommandCandidate(tool.command, tool.purpose, Layer.TASK, SourceLine("the task"))
     return Choice((usual,), Confidence.HIGH)
 
 
-def _limit_to_languages(pool: Sequence[Candidate], words: Collection[str]) -> list[Candidate]:
+def _limit_to_languages(pool: Sequence[CommandCandidate], words: Collection[str]) -> list[CommandCandidate]:
     """Return the commands without those for other languages than the named ones; all if none would be left."""
     named = {_LANGUAGE_WORDS[word] for word in words if word in _LANGUAGE_WORDS}
     languages = [(candidate, candidate.family or find_language(candidate.command)) for candidate in pool]
@@ -102,7 +104,7 @@ def _limit_to_languages(pool: Sequence[Candidate], words: Collection[str]) -> li
     )
 
 
-def _limit_to_scope(candidates: Sequence[Candidate], task: str) -> list[Candidate]:
+def _limit_to_scope(candidates: Sequence[CommandCandidate], task: str) -> list[CommandCandidate]:
     """Return the commands for the languages, in the folders, of the suites that the task names; all without a name."""
     text = task.lower()
     pool = _limit_to_languages(candidates, _split_words(text))
@@ -131,21 +133,21 @@ def _is_named(folder: str, text: str) -> bool:
     return bool(folder) and (folder in text or re.search(rf"(?<![\w-]){name}(?![\w-])", text) is not None)
 
 
-def _drop_parts(level: Sequence[Candidate], make_key: _Key) -> list[Candidate]:
+def _drop_parts(level: Sequence[CommandCandidate], make_key: _Key) -> list[CommandCandidate]:
     """Return the commands of a layer without duplicates and parts of others; of manifests, only the closest."""
     closest = _find_closest(level) if level[0].layer is Layer.MANIFESTS else level
-    by_key: dict[tuple[str, ...], Candidate] = {}
+    by_key: dict[tuple[str, ...], CommandCandidate] = {}
     for candidate in closest:
         by_key.setdefault(make_key(candidate), candidate)
     return [candidate for key, candidate in by_key.items() if not any(is_part_of(key, other) for other in by_key)]
 
 
-def _find_closest(candidates: Sequence[Candidate]) -> list[Candidate]:
+def _find_closest(candidates: Sequence[CommandCandidate]) -> list[CommandCandidate]:
     """Return one command for each folder and language.
 
     A language at the root covers the folders below it, and a task runner counts only without a language beside it.
     """
-    best: dict[tuple[str, str], Candidate] = {}
+    best: dict[tuple[str, str], CommandCandidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
         best.setdefault((candidate.folder, candidate.family), candidate)
     at_root = {family for folder, family in best if not folder}
@@ -159,7 +161,10 @@ def _find_closest(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _compare_layers(
-    chosen: Sequence[Candidate], solid: Sequence[Candidate], rejected: tuple[_Rejected, ...], make_key: _Key
+    chosen: Sequence[CommandCandidate],
+    solid: Sequence[CommandCandidate],
+    rejected: tuple[_Rejected, ...],
+    make_key: _Key,
 ) -> Choice:
     """Compare with the other layers: agreement makes a choice certain, a contradiction makes it less so."""
     layer = chosen[0].layer

@@ -52,7 +52,7 @@ class DraftRule:
 
 
 @dataclass(frozen=True)
-class Draft:
+class ClarityFacts:
     """The values of a draft that clarity depends on.
 
     `limits` are those that the user has set, in words, such as `5 USD`; a default limits nothing that the user said.
@@ -73,7 +73,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Point:
+class DimensionScore:
     """The score of one dimension, 0 to 2, with its reason."""
 
     dimension: str
@@ -85,7 +85,7 @@ class Point:
 class Clarity:
     """The scores of a draft."""
 
-    points: tuple[Point, ...]
+    points: tuple[DimensionScore, ...]
 
     @property
     def total(self) -> int:
@@ -111,15 +111,15 @@ _ADVICE = {
 }
 
 
-def score_clarity(draft: Draft) -> Clarity:
+def score_clarity(draft: ClarityFacts) -> Clarity:
     """Score a draft in five dimensions by what the user said: words of the task, rules and options, not defaults."""
     return Clarity(
         (
-            Point("outcome", *_score_outcome(draft)),
-            Point("scope", *_score_scope(draft)),
-            Point("constraints", *_score_constraints(draft)),
-            Point("success", *_score_success(draft)),
-            Point("done", *_score_done(draft)),
+            DimensionScore("outcome", *_score_outcome(draft)),
+            DimensionScore("scope", *_score_scope(draft)),
+            DimensionScore("constraints", *_score_constraints(draft)),
+            DimensionScore("success", *_score_success(draft)),
+            DimensionScore("done", *_score_done(draft)),
         )
     )
 
@@ -134,7 +134,7 @@ def find_strictest_shape(shapes: Iterable[Shape]) -> Shape:
     return max(shapes, key=list(Shape).index)
 
 
-def _score_outcome(draft: Draft) -> tuple[int, str]:
+def _score_outcome(draft: ClarityFacts) -> tuple[int, str]:
     if rules := draft.decisive_rules:
         return 2, f"{format_count(len(rules), 'rule')} that a machine decides: {_list_ids(rules)}"
     if number := METRIC.search(draft.task):
@@ -148,7 +148,7 @@ def _score_outcome(draft: Draft) -> tuple[int, str]:
     return 0, "nothing that could be true in the end is named"
 
 
-def _score_scope(draft: Draft) -> tuple[int, str]:
+def _score_scope(draft: ClarityFacts) -> tuple[int, str]:
     name = PurePosixPath(draft.artifact).name
     if draft.artifact and draft.is_artifact_named:
         return 2, f"only {draft.artifact} may change"
@@ -164,7 +164,7 @@ def _score_scope(draft: Draft) -> tuple[int, str]:
     return 0, "no part of the project is named"
 
 
-def _score_constraints(draft: Draft) -> tuple[int, str]:
+def _score_constraints(draft: ClarityFacts) -> tuple[int, str]:
     forbidden = sum(rule.must_not for rule in draft.rules)
     words = dict.fromkeys(match[0].lower() for match in _CONSTRAINT.finditer(draft.task))
     constraints = [
@@ -176,12 +176,12 @@ def _score_constraints(draft: Draft) -> tuple[int, str]:
     return min(2, len(constraints)), "; ".join(constraints) or "nothing that you said limits how it is done"
 
 
-def _score_success(draft: Draft) -> tuple[int, str]:
+def _score_success(draft: ClarityFacts) -> tuple[int, str]:
     kinds = list(dict.fromkeys(rule.kind for rule in draft.rules if not rule.must_not))
     return min(2, len(kinds)), f"verified by {', '.join(kinds)}" if kinds else "nothing verifies it"
 
 
-def _score_done(draft: Draft) -> tuple[int, str]:
+def _score_done(draft: ClarityFacts) -> tuple[int, str]:
     blocking = [rule for rule in draft.rules if rule.is_blocking and not rule.must_not]
     if rules := draft.decisive_rules:
         return 2, f"it is done when {_list_ids(rules)} {'passes' if len(rules) == 1 else 'pass'}"

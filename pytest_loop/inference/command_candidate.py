@@ -56,7 +56,7 @@ def find_weakest(confidences: Iterable[Confidence]) -> Confidence:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceLine:
     """A line in a file of the project."""
 
     path: str
@@ -67,7 +67,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CommandCandidate:
     """A command that verifies something, and the place that names it.
 
     `family` is the language of a manifest. A guess is the usual command of such a project, named nowhere. A trivial
@@ -78,7 +78,7 @@ class Candidate:
     command: str
     purpose: Purpose
     layer: Layer
-    source: Source
+    source: SourceLine
     folder: str = ""
     family: str = ""
     is_guess: bool = False

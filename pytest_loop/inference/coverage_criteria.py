@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Candidate
+from pytest_loop.inference.command_candidate import CommandCandidate
 from pytest_loop.inference.command_lines import strip_wrappers
 from pytest_loop.inference.data_files import get_mapping
 from pytest_loop.inference.project_files import Project, get_folder, is_in_folder, join_folder
 from pytest_loop.inference.proposal import Criterion, build_run_options
-from pytest_loop.inference.task_intent import Threshold
+from pytest_loop.inference.task_intent import NumericGoal
 
-DEFAULT_COVERAGE = Threshold(">=", 80.0)
+DEFAULT_COVERAGE = NumericGoal(">=", 80.0)
 COVERAGE_ID = "a.tests.coverage"
 # The percentage of covered lines in the output of each tool.
 _NUMBER = r"(\d+(?:\.\d+)?)"
@@ -37,18 +37,18 @@ _ALL_COVERAGE = re.compile(r"--cov(?:=\.)?(?=\s|$)")
 class CoverageGoal:
     """The coverage that a task asks for; without a threshold it has to grow. `part` is a folder or file, or empty."""
 
-    threshold: Threshold | None = None
+    threshold: NumericGoal | None = None
     part: str = ""
 
 
-def build_coverage_criterion(candidate: Candidate, project: Project, goal: CoverageGoal) -> Criterion | None:
+def build_coverage_criterion(candidate: CommandCandidate, project: Project, goal: CoverageGoal) -> Criterion | None:
     """Build the criterion of a command whose output has a known number; None for others."""
     candidate, pattern = _limit_to_part(candidate, find_coverage_pattern(candidate, project), goal.part)
     if pattern is None:
         return None
     command = candidate.command_line
     measured = goal.part or "the lines"
-    threshold = goal.threshold or Threshold(">", 0.0)
+    threshold = goal.threshold or NumericGoal(">", 0.0)
     share = (
         f"{threshold.op} {threshold.value:g} % of {measured}" if goal.threshold else f"more of {measured} than before"
     )
@@ -62,7 +62,7 @@ def build_coverage_criterion(candidate: Candidate, project: Project, goal: Cover
 def set_baseline(criterion: Criterion, number: float) -> Criterion:
     """Return a criterion that asks for growth with the number to exceed; nothing exceeds 100 %."""
     check: dict[str, Any] = dict(criterion.check) if isinstance(criterion.check, dict) else {}
-    threshold = Threshold(">", number) if number < 100 else Threshold(">=", 100)
+    threshold = NumericGoal(">", number) if number < 100 else NumericGoal(">=", 100)
     metric = check["metric"] | {"op": threshold.op, "value": threshold.value}
     description = criterion.description.replace("than before", f"than the {number:g} % before")
     return replace(criterion, description=description, check=check | {"metric": metric}, needs_baseline=False)
@@ -81,20 +81,20 @@ def avoid_plugin(criterion: Criterion) -> Criterion | None:
     return replace(criterion, description=description, command=command, check=check)
 
 
-def find_coverage_pattern(candidate: Candidate, project: Project) -> str | None:
+def find_coverage_pattern(candidate: CommandCandidate, project: Project) -> str | None:
     """Return the pattern of the percentage in the output of a command; None if its format is unknown."""
     words = strip_wrappers(candidate.command)
     pattern = _COVERAGE_OUTPUT.get(" ".join(words[:2])) or _COVERAGE_OUTPUT.get(words[0])
     return pattern or (_PYTHON_COVERAGE if project.find_python_tests() else None)
 
 
-def read_coverage_threshold(project: Project, folder: str) -> Threshold | None:
+def read_coverage_threshold(project: Project, folder: str) -> NumericGoal | None:
     """Return the coverage that the project's settings demand."""
     report = get_mapping(project.data.get(join_folder(folder, "pyproject.toml")), "tool", "coverage", "report")
     jest = get_mapping(project.data.get(join_folder(folder, "package.json")), "jest", "coverageThreshold", "global")
     for value in (report.get("fail_under"), jest.get("lines")):
         if isinstance(value, (int, float)) and 0 < value <= 100:
-            return Threshold(">=", float(value))
+            return NumericGoal(">=", float(value))
     return None
 
 
@@ -114,7 +114,7 @@ def find_part(task: str, project: Project) -> str:
     return ""
 
 
-def _limit_to_part(candidate: Candidate, pattern: str | None, part: str) -> tuple[Candidate, str | None]:
+def _limit_to_part(candidate: CommandCandidate, pattern: str | None, part: str) -> tuple[CommandCandidate, str | None]:
     """Return command and pattern for a part of the project; only Python tools at the root can be limited."""
     command = candidate.command
     is_file = part.endswith(".py")

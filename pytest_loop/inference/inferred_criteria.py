@@ -9,13 +9,13 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.command_lines import COVERAGE_PLUGIN, list_requirements, normalize_command
 from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, avoid_plugin, build_coverage_criterion
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
 from pytest_loop.inference.proposal import Criterion, build_command_check
-from pytest_loop.inference.shell_script import Step, needs_shell, split_steps
+from pytest_loop.inference.shell_script import ScriptCommand, needs_shell, split_steps
 from pytest_loop.inference.tool_purposes import LANGUAGES, Purpose, split_names
 
 TESTS_PASS = "a.tests.pass"  # noqa: S105 - not a password
@@ -44,7 +44,7 @@ _TEST_FILES = {
 
 
 def build_criterion(
-    candidate: Candidate, project: Project, goal: CoverageGoal | None = None, agreeing: Sequence[Source] = ()
+    candidate: CommandCandidate, project: Project, goal: CoverageGoal | None = None, agreeing: Sequence[SourceLine] = ()
 ) -> Criterion:
     """Build the criterion of a command; `agreeing` are other sources of the same command."""
     own_source = () if candidate.layer is Layer.TASK else (candidate.source,)
@@ -77,7 +77,9 @@ def find_whole_suite_targets(project: Project) -> tuple[str, ...]:
     return (*configured, *(root for root in roots if len(roots) == 1 and not root.endswith(".py")))
 
 
-def parse_pytest_selection(candidate: Candidate, whole_suite: Collection[str]) -> tuple[tuple[str, ...], str] | None:
+def parse_pytest_selection(
+    candidate: CommandCandidate, whole_suite: Collection[str]
+) -> tuple[tuple[str, ...], str] | None:
     """Return the targets and the mark expression of a pytest call; None if it has to stay a command.
 
     A call in a folder stays a command, because pytest may have other settings there, and so does a call that demands
@@ -99,7 +101,7 @@ def _format_target(target: str) -> str:
     return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
-def build_tests_exist(family: str, sources: tuple[Source, ...]) -> Criterion | None:
+def build_tests_exist(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
     """Build the criterion that tests exist; None for a language without usual places."""
     checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
     if not checks:
@@ -190,7 +192,7 @@ def describe_installation(tool: str) -> str:
     return f"pip install {_PACKAGES.get(name, name)}" if name in _PIP_TOOLS else f"{name}, as its documentation says"
 
 
-def _is_in_project(name: str, step: Step, project: Project) -> bool:
+def _is_in_project(name: str, step: ScriptCommand, project: Project) -> bool:
     """Return whether a requirement is a script or a module of the project."""
     if name.startswith(_MODULE):
         top = name.removeprefix(_MODULE).partition(".")[0]

@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from pytest_loop.core.text.lengths import fit_tokens
 from pytest_loop.core.text.sanitizer import clean_text
-from pytest_loop.inference.command_candidate import Source
+from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, parse_blocks
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import ProposedRule
@@ -138,7 +138,7 @@ def _list_rules(text: str) -> Iterator[ProposedRule]:
         if any(_NO_RULES.search(title) for title in item.headings):
             continue
         statement = re.sub(r"\*\*(.+?)\*\*", r"\1", item.text)
-        source = Source(RULES, item.line)
+        source = SourceLine(RULES, item.line)
         if any(_FORBIDDING.search(title) for title in item.headings):
             yield ProposedRule(build_must_not_entry(f"b.project.{make_slug(statement)}", statement), (source,))
         else:
@@ -153,7 +153,7 @@ def _list_overriding_rules(text: str) -> Iterator[ProposedRule]:
             lines = (line.strip() for line in _RULE.sub("", block.text[start:end], count=1).split("\n"))
             statement = re.sub(r"\*\*(.+?)\*\*", r"\1", " ".join(lines).strip())
             title = block.headings[-1] if block.headings else statement
-            yield _build_rule(statement, title, Source(OVERRIDES, block.line + block.text.count("\n", 0, start)))
+            yield _build_rule(statement, title, SourceLine(OVERRIDES, block.line + block.text.count("\n", 0, start)))
 
 
 def _list_document_rules(text: str) -> Iterator[ProposedRule]:
@@ -167,10 +167,10 @@ def _list_document_rules(text: str) -> Iterator[ProposedRule]:
                 check = _EVALUATION.sub("", statement)
                 name = f"a.project.{make_slug(_ABOUT_ARTIFACT.sub('', check))}"
                 entry = {"id": name, "description": statement, "check": check}
-                yield ProposedRule(entry, (Source(OVERRIDES, block.line),))
+                yield ProposedRule(entry, (SourceLine(OVERRIDES, block.line),))
 
 
-def _build_rule(statement: str, description: str, source: Source) -> ProposedRule:
+def _build_rule(statement: str, description: str, source: SourceLine) -> ProposedRule:
     check = parse_quoted_command(statement) or statement
     is_strict = source.path == OVERRIDES or isinstance(check, dict) or _STRICT.search(statement)
     severity = "fail" if is_strict else "warn"

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_loop.core.text.wording import list_names
-from pytest_loop.inference.command_candidate import Source
+from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.data_files import UnreadableFile, parse_data
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -86,12 +86,12 @@ class Project:
                 problems.append(str(error))
         return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned, unseen)
 
-    def locate(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
+    def locate(self, path: str, pattern: str, after: str = "", default: int = 1) -> SourceLine:
         """Return the first line that matches a pattern behind a match of `after`; the default line if none does."""
         text = self.texts[path]
         start = re.search(after, text, re.MULTILINE)
         match = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
-        return Source(path, text.count("\n", 0, match.start()) + 1 if match else default)
+        return SourceLine(path, text.count("\n", 0, match.start()) + 1 if match else default)
 
     def find_by_name(self, *names: str) -> list[str]:
         """Return the texts with one of these file names, the shallowest first."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pytest_loop.inference.command_candidate import Confidence, Goal, Source
+from pytest_loop.inference.command_candidate import Confidence, Goal, SourceLine
 from pytest_loop.inference.shell_script import needs_shell
 from pytest_loop.inference.tool_purposes import Purpose
 
@@ -34,7 +34,7 @@ class Criterion:
     description: str
     command: str = ""
     check: Mapping[str, Any] | str | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceLine, ...] = ()
     targets: tuple[str, ...] = ()
     missing_tool: str = ""
     needs_baseline: bool = False
@@ -46,7 +46,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Alternative:
+class RejectedCriterion:
     """A criterion that was not chosen."""
 
     criterion: str
@@ -65,7 +65,7 @@ class Proposal:
     criteria: tuple[Criterion, ...]
     confidence: Confidence
     rationale: tuple[str, ...] = ()
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[RejectedCriterion, ...] = ()
     warnings: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
     doubt: str = ""
@@ -117,7 +117,7 @@ class ProposedRule:
     """An entry for a rule file, and its sources, or else the reason for it."""
 
     entry: Mapping[str, Any]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceLine, ...] = ()
     reason: str = "the task"
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Source
+from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.markdown_blocks import find_table_rows
 from pytest_loop.inference.proposal import ProposedRule, build_command_check
 from pytest_loop.inference.quoted_commands import is_command
@@ -163,10 +163,10 @@ def build_shape_rules(shape: ShapeFile, path: str = PATH) -> Iterator[ProposedRu
     for entry in shape.criteria:
         check = _build_check(entry.text, *shape.find_verification(entry.text, entry.name))
         rule = {"id": f"a.shape.{make_slug(entry.name or entry.text)}", "description": entry.text, "check": check}
-        yield ProposedRule(rule, (Source(path, entry.line),))
+        yield ProposedRule(rule, (SourceLine(path, entry.line),))
     for entry in shape.must_not:
         name = f"a.must-not.{make_slug(entry.name or entry.text)}"
-        yield ProposedRule(build_must_not_entry(name, entry.text), (Source(path, entry.line),))
+        yield ProposedRule(build_must_not_entry(name, entry.text), (SourceLine(path, entry.line),))
 
 
 def build_must_not_entry(name: str, text: str) -> dict[str, Any]:

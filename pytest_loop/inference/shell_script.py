@@ -24,7 +24,7 @@ _QUOTED_OR_SEPARATOR = re.compile(r"(?P<quoted>\"[^\"]*(?:\"|$)|'[^']*(?:'|$))|&
 
 
 @dataclass(frozen=True)
-class Step:
+class ScriptCommand:
     """One command of a script: its folder, and its line counted from the first line of the script."""
 
     command: str
@@ -46,7 +46,7 @@ def needs_shell(command: str) -> bool:
     return bool(_SHELL_SYNTAX.search(command) or ASSIGNMENT.fullmatch(command.split(" ")[0]))
 
 
-def split_steps(script: str, folder: str = "") -> Iterator[Step]:
+def split_steps(script: str, folder: str = "") -> Iterator[ScriptCommand]:
     """Yield the commands of a script: chains are split, `cd` is followed, and shell keywords are skipped."""
     current = folder
     for offset, line in _join_lines(script):
@@ -58,7 +58,7 @@ def split_steps(script: str, folder: str = "") -> Iterator[Step]:
             if words[0] == "cd":
                 current = resolve_folder(current, words[1]) if len(words) > 1 else folder
                 continue
-            yield Step(_drop_output_filter(command), current, offset, is_trivial(command))
+            yield ScriptCommand(_drop_output_filter(command), current, offset, is_trivial(command))
 
 
 def resolve_folder(folder: str, name: str) -> str:

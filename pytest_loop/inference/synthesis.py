@@ -10,11 +10,11 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.candidate_selection import TRIVIAL_REASON, Choice, choose_candidates, choose_named
 from pytest_loop.inference.command_candidate import (
     GOALS_WITH_NEW_TESTS,
-    Candidate,
+    CommandCandidate,
     Confidence,
     Goal,
     Layer,
-    Source,
+    SourceLine,
     find_weakest,
 )
 from pytest_loop.inference.command_lines import classify_command
@@ -30,7 +30,7 @@ from pytest_loop.inference.inferred_criteria import (
     mark_missing_tool,
 )
 from pytest_loop.inference.project_files import Project, is_loop_file
-from pytest_loop.inference.proposal import Alternative, Criterion, Proposal
+from pytest_loop.inference.proposal import Criterion, Proposal, RejectedCriterion
 from pytest_loop.inference.sources import find_candidates
 from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
 from pytest_loop.inference.task_intent import PURPOSES, Intent, classify_task
@@ -61,7 +61,7 @@ class _Inference:
         return classify_task(self.task.task, self.task.completion, files)
 
     @cached_property
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[CommandCandidate]:
         return find_candidates(self.project)
 
     @cached_property
@@ -88,7 +88,7 @@ class _Inference:
         purposes = [_classify_task_command(command, self.intent) for command in self.task.commands]
         goal_share = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
         criteria = [
-            build_criterion(Candidate(*pair, Layer.TASK, Source("the task")), self.project, goal_share)
+            build_criterion(CommandCandidate(*pair, Layer.TASK, SourceLine("the task")), self.project, goal_share)
             for pair in zip(self.task.commands, purposes, strict=True)
         ]
         by_command = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
@@ -174,7 +174,7 @@ class _Inference:
         doubts: Sequence[Doubt] = (),
     ) -> Proposal:
         rejected = (
-            Alternative(f"`{candidate.command}` ({candidate.source})", reason)
+            RejectedCriterion(f"`{candidate.command}` ({candidate.source})", reason)
             for choice in choices
             for candidate, reason in choice.rejected
         )

@@ -110,7 +110,7 @@ _LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|
 
 
 @dataclass(frozen=True)
-class Threshold:
+class NumericGoal:
     """A number that has to be reached."""
 
     op: str
@@ -131,7 +131,7 @@ class Intent:
     is_ambiguous: bool = False
     objects: tuple[str, ...] = ()
     tools: tuple[NamedTool, ...] = ()
-    threshold: Threshold | None = None
+    threshold: NumericGoal | None = None
     iteration_cap: int = DEFAULT_CAP
 
 
@@ -200,7 +200,7 @@ _BARE_NUMBER = _compile(
 )
 
 
-def parse_coverage_threshold(text: str) -> Threshold | None:
+def parse_coverage_threshold(text: str) -> NumericGoal | None:
     """Return the line coverage that a text demands, in percent."""
     if match := _PERCENT.search(text):
         value = float(match["value"] or match["share"])
@@ -209,7 +209,7 @@ def parse_coverage_threshold(text: str) -> Threshold | None:
         value = round(value * 100, 6) if value < 1 else value
     if not match or not 0 < value <= 100:
         return None
-    return Threshold(">" if (match["op"] or "").lower() in _STRICT else ">=", value)
+    return NumericGoal(">" if (match["op"] or "").lower() in _STRICT else ">=", value)
 
 
 # -- objects

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
+from pytest_loop.inference.command_candidate import TRUST_ORDER, CommandCandidate, Goal
 from pytest_loop.inference.coverage_criteria import DEFAULT_COVERAGE
 from pytest_loop.inference.foreign_language import is_foreign
 from pytest_loop.inference.loop_commands import LoopCommand
@@ -102,7 +102,7 @@ class TaskAdvisor:
     task: ParsedTask
     intent: Intent
     project: Project
-    candidates: Sequence[Candidate]
+    candidates: Sequence[CommandCandidate]
 
     def refuse_unclear(self, gaps: tuple[str, ...]) -> Refusal:
         """Refuse a task that does not say what to do or when it is done."""
@@ -175,7 +175,7 @@ class TaskAdvisor:
         ranked = self._rank_candidates(purpose)
         return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
 
-    def _rank_candidates(self, purpose: Purpose) -> list[Candidate]:
+    def _rank_candidates(self, purpose: Purpose) -> list[CommandCandidate]:
         """Return the commands for a purpose, the most trusted first and guesses last."""
         relevant = (
             candidate for candidate in self.candidates if candidate.purpose is purpose and not candidate.is_trivial

@@ -38,12 +38,15 @@ mount_path() {
     return 1
 }
 while [ "$1" != -- ]; do
-    if [ -e "$2" ]; then mount_path "$1" "$2" || exit 125; fi
+    if [ ! -e "$2" ]; then :
+    elif [ "$1" = empty ]; then mount -t tmpfs -o mode=0700 tmpfs "$2" || exit 125
+    else mount_path "$1" "$2" || exit 125; fi
     shift 2
 done
 shift
 cd "$(pwd -P)" || exit 125
 """
+_BIND_OPTIONS = {"ro": "--ro-bind-try", "rw": "--dev-bind-try"}
 _PROBE_TIMEOUT = 20.0
 _MIN_LANDLOCK = 2  # earlier versions allow no rename between folders
 
@@ -63,7 +66,7 @@ class FenceTool(str, Enum):
 
 
 class Mount(NamedTuple):
-    """A path inside of a fence, and its mode: ro or rw."""
+    """A path inside of a fence, and its mode: ro, rw, or empty."""
 
     path: str
     mode: str
@@ -73,12 +76,15 @@ class Mount(NamedTuple):
 class Fence:
     """Paths that are read-only, and parts of them that stay writable: of nested paths, the inner one decides.
 
-    Paths are absolute and without links. One that does not exist is left out.
+    A `hidden` folder is empty inside, and what is written there is lost. The folders around it, up to the home folder,
+    cannot be renamed, so that no other folder takes its place. Paths are absolute and without links. One that does not
+    exist is left out.
     """
 
     tool: FenceTool
     read_only: tuple[str, ...]
     writable: tuple[str, ...] = ()
+    hidden: str = ""
 
     def wrap(self, words: Words, *, has_own_pids: bool = True, dies_with_parent: bool = False) -> list[str]:
         """Return the command that runs another one inside.
@@ -90,7 +96,7 @@ class Fence:
 
     @property
     def mounts(self) -> list[Mount]:
-        """The paths whose mode differs from that of the folder around them, the outer ones first."""
+        """The paths whose mode differs from that of the folder around them, the outer ones first, and a hidden one."""
         modes = dict.fromkeys(self.read_only, "ro") | dict.fromkeys(self.writable, "rw")
         mounts = {"/": "rw"}
         for path in sorted(modes, key=lambda path: (len(PurePath(path).parts), path)):
@@ -98,13 +104,24 @@ class Fence:
             around = next((mounts[folder] for folder in parents if folder in mounts), "rw")
             if modes[path] != around:
                 mounts[path] = modes[path]
-        return [Mount(path, mode) for path, mode in mounts.items()][1:]
+        return [*(Mount(path, mode) for path, mode in mounts.items()), *self._hide(mounts)][1:]
+
+    def _hide(self, mounts: dict[str, str]) -> Iterator[Mount]:
+        """Yield the mounts for the hidden folder; a mount cannot be renamed."""
+        if self.hidden and Path(self.hidden).is_dir():
+            home = os.path.realpath(Path.home())
+            folders = [str(folder) for folder in PurePath(self.hidden).parents]
+            around = [folder for folder in folders if folder != home and _contains(home, folder)]
+            for folder in reversed(around):
+                if folder not in mounts:
+                    yield Mount(folder, next(mounts[outer] for outer in folders if outer in mounts))
+            yield Mount(self.hidden, "empty")
 
 
 def _wrap_with_bubblewrap(fence: Fence, words: Words, has_own_pids: bool, dies_with_parent: bool) -> list[str]:
     options = ["--dev-bind", "/", "/"]
     for path, mode in fence.mounts:
-        options += ["--ro-bind-try" if mode == "ro" else "--dev-bind-try", path, path]
+        options += ["--tmpfs", path] if mode == "empty" else [_BIND_OPTIONS[mode], path, path]
     if os.geteuid() == 0:
         options += [word for name in _DROPPED_CAPABILITIES for word in ("--cap-drop", f"cap_{name}")]
     options += ["--unshare-pid", "--proc", "/proc", "--as-pid-1"] if has_own_pids else []

@@ -52,7 +52,7 @@ _EDITS_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
-class Candidate:
+class EditCandidate:
     """One edit of one unit; the highest `score` is tried first."""
 
     unit: EditUnit
@@ -111,7 +111,7 @@ def _find_suspicious_nodes(unit: EditUnit, suspicion: Mapping[int, float]) -> It
             yield node, line, score
 
 
-def _widen_unit(candidate: Candidate, module: EditUnit) -> Candidate:
+def _widen_unit(candidate: EditCandidate, module: EditUnit) -> EditCandidate:
     """Make a candidate one of the whole module if its edit leaves the function."""
     start, end = candidate.unit.span
     if all(start <= edit.start and start < edit.end <= end for edit in candidate.edits):
@@ -160,7 +160,7 @@ class CandidateQueue:
         self._modules: dict[str, EditUnit] = {}
         self._generator = random.Random(seed)  # noqa: S311 - an order, not a secret
         self._count = 0
-        self._heap: list[tuple[float, bool, float, int, Candidate | EditUnit | _Node | _Edits]] = []
+        self._heap: list[tuple[float, bool, float, int, EditCandidate | EditUnit | _Node | _Edits]] = []
 
     def add_source(self, source: PythonSource) -> None:
         """Add the units of a file that have suspicious lines."""
@@ -171,10 +171,10 @@ class CandidateQueue:
             if scores := [lines[line] for line in unit.lines & lines.keys()]:
                 self._push(max(scores) * self._weights[0][1], unit)
 
-    def __iter__(self) -> Iterator[Candidate]:
+    def __iter__(self) -> Iterator[EditCandidate]:
         while self._heap:
             _, _, _, _, entry = heapq.heappop(self._heap)
-            if isinstance(entry, Candidate):
+            if isinstance(entry, EditCandidate):
                 yield entry
             elif isinstance(entry, EditUnit):
                 self._open_unit(entry)
@@ -183,9 +183,9 @@ class CandidateQueue:
             else:
                 self._make_edits(entry)
 
-    def _push(self, score: float, entry: Candidate | EditUnit | _Node | _Edits) -> None:
+    def _push(self, score: float, entry: EditCandidate | EditUnit | _Node | _Edits) -> None:
         """Add an entry; candidates come after others of the same score, so that equal candidates meet in the heap."""
-        is_candidate = isinstance(entry, Candidate)
+        is_candidate = isinstance(entry, EditCandidate)
         self._count += 1
         tie = self._generator.random() if is_candidate else 0.0
         heapq.heappush(self._heap, (-score, is_candidate, tie, self._count, entry))
@@ -217,7 +217,7 @@ class CandidateQueue:
         for rank, edits in islice(source.edits, _EDITS_AT_A_TIME):
             size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
             value = source.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
-            candidate = Candidate(place.unit, edits, source.template.name, place.line, place.suspicion, value, size)
+            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, place.suspicion, value, size)
             self._push(value, _widen_unit(candidate, self._modules[str(place.unit.source.path)]))
         if rank is not None:
             self._push(source.bound / (2 + rank) ** _RANK_EXPONENT, source)
@@ -229,7 +229,7 @@ def rank_candidates(
     hints: Hints = Hints(),  # noqa: B008 - frozen
     exceptions: tuple[str, ...] = (),
     seed: int = 0,
-) -> Iterator[Candidate]:
+) -> Iterator[EditCandidate]:
     """Yield every candidate, best first."""
     queue = CandidateQueue(suspicion, hints, exceptions, seed)
     for source in sources:
@@ -244,7 +244,7 @@ class DuplicateFilter:
         self._keys: set[bytes] = set()
         self._units: set[int] = set()
 
-    def parse_if_new(self, candidate: Candidate) -> ast.stmt | ast.Module | None:
+    def parse_if_new(self, candidate: EditCandidate) -> ast.stmt | ast.Module | None:
         """Return the tree of a new candidate, or None if there is nothing to try."""
         unit = candidate.unit
         if id(unit) not in self._units:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from pytest_loop.repair import repair_report
-from pytest_loop.repair.candidates import Candidate, rank_candidates
+from pytest_loop.repair.candidates import EditCandidate, rank_candidates
 from pytest_loop.repair.collected_tests import BriefReports, CollectedTests, build_arguments
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.failure import Failure
@@ -91,7 +91,7 @@ class ImportRound:
                 scores[line] = max(scores.get(line, 0.0), _CALLER_SCORE**depth)
         return [Suspect(*line, scores[line]) for line in sorted(scores, key=lambda line: (-scores[line], line))]
 
-    def _rank_candidates(self, state: SearchState) -> Iterator[Candidate]:
+    def _rank_candidates(self, state: SearchState) -> Iterator[EditCandidate]:
         sources = self._context.read_sources(Path(suspect.path) for suspect in state.suspects)
         scores = {(suspect.path, suspect.line): suspect.score for suspect in state.suspects}
         failures = list(self._failures.broken.values())

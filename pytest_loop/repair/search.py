@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_loop.repair.baseline_run import BaselineResult, run_baseline
-from pytest_loop.repair.candidates import Candidate, rank_candidates
+from pytest_loop.repair.candidates import EditCandidate, rank_candidates
 from pytest_loop.repair.code_swap import LoadedCode
 from pytest_loop.repair.collected_tests import CollectedTests
 from pytest_loop.repair.python_source import PythonSource
@@ -126,7 +126,7 @@ class Search:
         imported = sorted(path for name in names if (path := self._files.find_file(name)) is not None)
         return self._context.read_sources([*(Path(suspect.path) for suspect in self.state.suspects), *imported])
 
-    def _rank_candidates(self, sources: list[PythonSource]) -> Iterator[Candidate]:
+    def _rank_candidates(self, sources: list[PythonSource]) -> Iterator[EditCandidate]:
         scores = {(suspect.path, suspect.line): suspect.score for suspect in self.state.suspects}
         failures = [self._baseline[index].failure for index in self._targets]
         items = [self._tests.items[index] for index in self._targets]

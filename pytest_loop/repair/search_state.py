@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_loop.repair.candidates import Candidate
+from pytest_loop.repair.candidates import EditCandidate
 from pytest_loop.repair.suspicion import Suspect
 
 
@@ -15,7 +15,7 @@ class RankedCandidate(NamedTuple):
     """A candidate, its rank in the search order, and its syntax tree."""
 
     rank: int
-    candidate: Candidate
+    candidate: EditCandidate
     tree: ast.stmt | ast.Module
 
 
@@ -26,7 +26,7 @@ class PlausibleEdit:
     It is final if the remaining tests fail in another way or never reach the edited function: another edit's work.
     """
 
-    candidate: Candidate
+    candidate: EditCandidate
     rank: int
     fixed: tuple[str, ...]
     remaining: tuple[str, ...] = ()

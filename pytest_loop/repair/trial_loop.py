@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from pytest_loop.repair.candidates import Candidate, DuplicateFilter
+from pytest_loop.repair.candidates import DuplicateFilter, EditCandidate
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
 from pytest_loop.repair.repair_request import SearchProgress
 from pytest_loop.repair.round_context import RoundContext
@@ -58,7 +58,7 @@ class TrialLoop:
         """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
         return max(self._until - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
-    def run(self, candidates: Iterable[Candidate], trials: Trials) -> str:
+    def run(self, candidates: Iterable[EditCandidate], trials: Trials) -> str:
         """Try the candidates; return why the search ended."""
         self._untried = _filter_candidates(candidates)
         self._until = time.monotonic() + self.seconds_left
@@ -152,7 +152,7 @@ class TrialLoop:
         )
 
 
-def _filter_candidates(candidates: Iterable[Candidate]) -> Iterator[RankedCandidate]:
+def _filter_candidates(candidates: Iterable[EditCandidate]) -> Iterator[RankedCandidate]:
     """Yield the candidates that parse and differ from all earlier ones."""
     duplicates = DuplicateFilter()
     for rank, candidate in enumerate(candidates):

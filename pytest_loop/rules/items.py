@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
-from pytest_loop.rules.checks.check import Answer, Context, run_check
+from pytest_loop.rules.checks.check import Context, JudgeReply, run_check
 from pytest_loop.rules.checks.composite_checks import FirstOf
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
@@ -31,7 +31,7 @@ DOCUMENTS = pytest.StashKey[Documents]()
 VOTES = pytest.StashKey[RepeatVotes]()
 BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[SessionOrder]()
-ASK = pytest.StashKey[Callable[..., Answer]]()
+ASK = pytest.StashKey[Callable[..., JudgeReply]]()
 REUSE = pytest.StashKey[VerdictCache]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
 

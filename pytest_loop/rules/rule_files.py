@@ -23,7 +23,7 @@ from pytest_loop.rules.checks.registry import (
 )
 from pytest_loop.rules.fix_commands import find_fix_command
 from pytest_loop.rules.rule_schema import FixCommand, RuleFile
-from pytest_loop.rules.sources import Source, read_chain
+from pytest_loop.rules.sources import RuleSource, read_chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class _MergedRule:
     """The fields of a rule from all files of a chain, and the entries that last gave it anything, and its check."""
 
     fields: dict[str, Any]
-    source: Source
+    source: RuleSource
     index: int
-    check_source: Source
+    check_source: RuleSource
     check_index: int
 
 
@@ -95,7 +95,7 @@ def load_rule_file(
     return LoadedRuleFile(criteria, artifact, tuple(rules), declared, tuple(source.path for source in chain[1:]))
 
 
-def _merge_rules(chain: list[Source]) -> list[_MergedRule]:
+def _merge_rules(chain: list[RuleSource]) -> list[_MergedRule]:
     merged: dict[str, _MergedRule] = {}
     for source in reversed(chain):
         for index, entry in enumerate(source.model.rules):
@@ -108,7 +108,7 @@ def _merge_rules(chain: list[Source]) -> list[_MergedRule]:
     return list(merged.values())
 
 
-def _load_rule(merged: _MergedRule, main: Source, kinds: Kinds) -> LoadedRule | None:
+def _load_rule(merged: _MergedRule, main: RuleSource, kinds: Kinds) -> LoadedRule | None:
     fields, source = merged.fields, merged.source
     missing = [name for name in ("description", "check") if fields.get(name) is None]
     for name in missing:
@@ -165,7 +165,7 @@ def to_fraction(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) or not math.isfinite(number) else Fraction(repr(number))
 
 
-def _find_artifact(chain: list[Source], root: Path) -> Path | None:
+def _find_artifact(chain: list[RuleSource], root: Path) -> Path | None:
     """Return the artifact that the nearest file names; it must be inside the project."""
     for source in chain:
         artifact = source.model.artifact
@@ -178,7 +178,7 @@ def _find_artifact(chain: list[Source], root: Path) -> Path | None:
     return None
 
 
-def _merge_thresholds(chain: list[Source]) -> dict[Phase, Fraction]:
+def _merge_thresholds(chain: list[RuleSource]) -> dict[Phase, Fraction]:
     thresholds = dict(DEFAULT_THRESHOLDS)
     for source in reversed(chain):
         for phase in Phase:

@@ -21,7 +21,7 @@ MAX_CHAIN = 10
 
 
 @dataclass
-class Source:
+class RuleSource:
     """One rule file of a chain; `folder` is where its paths start, `place` the same relative to the project."""
 
     path: Path
@@ -61,10 +61,10 @@ def name_template(name: str) -> str:
     return f"template {name}"
 
 
-def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[Source]:
+def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[RuleSource]:
     """Read a rule file and the files it extends, nearest first; stop at one that is invalid."""
     folder = root if path.parent == TEMPLATES or path.name == INFERRED_FILE else path.parent
-    chain: list[Source] = []
+    chain: list[RuleSource] = []
     extended: Path | None = path
     while extended and (source := _read_source(extended, root, folder, problems)):
         chain.append(source)
@@ -73,7 +73,7 @@ def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[Source]:
     return chain
 
 
-def _find_extended(chain: list[Source], root: Path) -> Path | None:
+def _find_extended(chain: list[RuleSource], root: Path) -> Path | None:
     source = chain[-1]
     path = _resolve_extends(source, root) if source.model.extends else None
     visited = [link.path for link in chain]
@@ -84,7 +84,7 @@ def _find_extended(chain: list[Source], root: Path) -> Path | None:
     return path
 
 
-def _resolve_extends(source: Source, root: Path) -> Path | None:
+def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
     name = source.model.extends or ""
     if name in list_templates():
         return TEMPLATES / f"{name}.rules.yaml"
@@ -101,7 +101,7 @@ def _resolve_extends(source: Source, root: Path) -> Path | None:
     return None
 
 
-def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) -> Source | None:
+def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) -> RuleSource | None:
     shown = _display_path(path, root)
     kind = FORMATS[path.suffix.lower()]
     place = _display_path(folder, root)
@@ -114,7 +114,7 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     model = _validate(parsed, shown, problems)
     if model is None:
         return None
-    return Source(path, shown, folder, place, text, model, parsed.find_line, problems)
+    return RuleSource(path, shown, folder, place, text, model, parsed.find_line, problems)
 
 
 def _display_path(path: Path, root: Path) -> str:

@@ -6,12 +6,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.doctests import find_changed_doctests
 from pytest_loop.core.judging.run_draft import find_changed_checks, is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import (
-    Source,
+    ChangedSource,
     find_copied_literals,
     find_suspicious_changes,
     find_test_machinery,
@@ -200,7 +200,7 @@ class Evaluator:
             yield from self._find_changed_doctests(sources)
             yield from find_copied_literals(sources, changes.read_start_sources(is_sealed=True))
 
-    def _can_interfere(self, source: Source) -> bool:
+    def _can_interfere(self, source: ChangedSource) -> bool:
         """Return whether code of a source may have run in the session; a command may run whatever it likes."""
         if PathPatterns((self.state.setup.seal or Seal()).named).matches(source.path):
             return False  # the task wants it to be edited
@@ -208,7 +208,7 @@ class Evaluator:
         is_new_test = source.before is None and is_test_path(source.path)
         return source.path in reads or not reads or (self._is_linted and not is_new_test)
 
-    def _find_changed_doctests(self, sources: list[Source]) -> Iterator[SealFinding]:
+    def _find_changed_doctests(self, sources: list[ChangedSource]) -> Iterator[SealFinding]:
         """Yield the modules of the product whose doctests were changed; their tests decide, so they must stay."""
         seal = self.state.setup.seal or Seal()
         for source in sources:
@@ -282,11 +282,11 @@ class Evaluator:
         outputs = (path.rstrip("/") for path in project.scope.outputs if path.endswith("/"))
         return tuple(str(project.root / path) for path in (*ProjectChanges(project).list_new_places(), *outputs))
 
-    def _make_judge(self) -> Judge | None:
+    def _make_judge(self) -> AgentJudge | None:
         """Return the judge that answers the questions of rules."""
         if self.context.judge is None:
             return None
-        return Judge(
+        return AgentJudge(
             self.context.judge,
             self.context.settings.root,
             self.context.nonce,

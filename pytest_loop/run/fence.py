@@ -17,6 +17,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.processes.fence import Fence, FenceTool, Probe, probe_tools
 from pytest_loop.settings.settings import Settings
+from pytest_loop.store.signature import find_state_folder
 from pytest_loop.workspace.fenced_paths import (
     list_cache_folders,
     list_environment_paths,
@@ -56,7 +57,8 @@ class RunFence:
         if not self.tool.has_mounts:
             read_only = [path for path in read_only if _can_be_split_off(path, workspace)]
         caches = (cache for path in sealed if Path(path).is_dir() for cache in list_cache_folders(Path(path)))
-        return Fence(self.tool, tuple(read_only), (str(workspace), *self.opened, *caches))
+        hidden = os.path.realpath(find_state_folder())
+        return Fence(self.tool, tuple(read_only), (str(workspace), *self.opened, *caches), hidden)
 
     @property
     def sealing_tool(self) -> str:

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from pytest_loop.core.events.run_payloads import ReviewDone
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Opinion, Step
+from pytest_loop.core.model.vocabulary import ReviewStatus, Step
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import OPTION_COUNT
 from pytest_loop.core.workload.experiment_state import ExperimentState
-from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
+from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression, OptionDecision
 from pytest_loop.core.workload.measurement import Change, Measurement
 from pytest_loop.inference.clarity import Shape
 from pytest_loop.inference.gates import (
@@ -87,11 +87,11 @@ class Gates:
         total = state.evaluation.total if state.evaluation else 0
         answer = self.read_answer(f"{render_success_question(total)} [Y/n] ")
         if answer is None:
-            return ReviewDone(status=Opinion.PENDING)
+            return ReviewDone(status=ReviewStatus.PENDING)
         if answer.lower() in YES_BY_DEFAULT:
-            return ReviewDone(status=Opinion.APPROVE)
+            return ReviewDone(status=ReviewStatus.APPROVE)
         feedback = answer if answer.lower() not in ("n", "no") else self.read_answer("what is missing? ") or ""
-        return ReviewDone(status=Opinion.REJECT, feedback=feedback)
+        return ReviewDone(status=ReviewStatus.REJECT, feedback=feedback)
 
     def _must_ask(self, gate: Gate, state: RunState) -> bool:
         decision = decide_gate(
@@ -105,14 +105,14 @@ class Gates:
         return decision is GateDecision.ASK
 
 
-def ask_for_option(ask: Ask) -> Decision:
+def ask_for_option(ask: Ask) -> OptionDecision:
     """Ask which edit of a composer to make; other words than a number are feedback and skip the iteration."""
     answer = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
     if answer in ("", *(str(number) for number in range(1, OPTION_COUNT + 1))):
-        return Decision(chosen=int(answer or 1), reason="chosen by a person")
+        return OptionDecision(chosen=int(answer or 1), reason="chosen by a person")
     if answer.lower() in ("s", "skip"):
-        return Decision(chosen=None, reason="skipped by a person")
-    return Decision(chosen=None, reason="sent back by a person", feedback=answer)
+        return OptionDecision(chosen=None, reason="skipped by a person")
+    return OptionDecision(chosen=None, reason="sent back by a person", feedback=answer)
 
 
 def ask_about_regression(ask: Ask, change: Change, cause: str) -> OnRegression:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.session.interference import Watch
+from pytest_loop.session.interference import InterferenceWatch
 
 # Comparison helpers of a library that many tests use.
 _HELPERS = ("assert_equal", "assert_array_equal", "assert_allclose")
@@ -24,7 +24,7 @@ class Canary:
     The random `token` chooses names and places, so that code under test cannot tell these items from others.
     """
 
-    def __init__(self, token: str, watch: Watch, report: Callable[[bool], None]) -> None:
+    def __init__(self, token: str, watch: InterferenceWatch, report: Callable[[bool], None]) -> None:
         self._token = token
         self._watch = watch
         self._report = report

@@ -6,6 +6,7 @@ before the first edit: some products have good reasons.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -19,7 +20,8 @@ from pytest_loop.session.locations import Locations
 
 Found = tuple[str, str]
 # Packages that run tests and report them.
-_MACHINERY = frozenset({"pytest", "_pytest", "pluggy", "unittest", "pytest_loop", "xdist"})
+_PYTEST = pytest.Item.__module__.partition(".")[0]
+_MACHINERY = frozenset({"pytest", _PYTEST, "pluggy", "unittest", "pytest_loop", "xdist"})
 # Modules that tests compare and read files with.
 _LIBRARY = frozenset(
     {
@@ -28,7 +30,7 @@ _LIBRARY = frozenset(
     }
 )
 # The part of the machinery that makes an outcome of a call; it is compared for every test.
-_CORE = frozenset({"_pytest.runner", "_pytest.reports"})
+_CORE = frozenset({pytest.CallInfo.__module__, pytest.TestReport.__module__})
 _LOOKS = "it looks at its callers"
 _SEARCHES = "it searches all objects"
 EXECUTES = "it executes text"
@@ -49,15 +51,15 @@ _ATTRIBUTE_EVENTS = {
     ("object.__getattr__", "tb_frame"): _LOOKS,
 }
 # A plugin of pytest that replaces functions of pytest when a session starts.
-_PATCHING_PLUGIN = str(Path(pytest.__file__).parents[1] / "_pytest" / "legacypath.py")
+_PATCHING_PLUGIN = str(Path(inspect.getfile(pytest.Item)).with_name("legacypath.py"))
 # Modules that raise these events for their callers.
 _FORWARDERS = frozenset({"inspect", "traceback", "runpy"})
 
 
-WATCH: pytest.StashKey[Watch] = pytest.StashKey()
+WATCH: pytest.StashKey[InterferenceWatch] = pytest.StashKey()
 
 
-class Watch:
+class InterferenceWatch:
     """Watch one process of a session, from before the first code of the project on."""
 
     _is_busy = False  # of all watches: what one of them does is not observed by another
@@ -130,7 +132,7 @@ class Watch:
             text = _ATTRIBUTE_EVENTS.get((event, arguments[1]))
         if text is None or self._is_busy:
             return
-        Watch._is_busy = True
+        InterferenceWatch._is_busy = True
         try:
             frame: FrameType | None = sys._getframe(1)
             while event in _EVENTS and frame is not None and frame.f_globals.get("__name__") in _FORWARDERS:
@@ -139,12 +141,12 @@ class Watch:
             if path is not None:
                 self.found.add((path, text))
         finally:
-            Watch._is_busy = False
+            InterferenceWatch._is_busy = False
 
 
 def start_watch(config: pytest.Config) -> None:
     """Watch this process, once for all sessions in it."""
-    watch = config.stash[WATCH] = Watch(config.rootpath)
+    watch = config.stash[WATCH] = InterferenceWatch(config.rootpath)
     watch.start()
 
 

@@ -20,7 +20,7 @@ from pytest_loop.settings.session_settings import SessionSettings, read_session_
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import CriteriaScore, SessionPlan
     from pytest_loop.core.model.session_order import SessionOrder
-    from pytest_loop.rules.checks.check import Answer
+    from pytest_loop.rules.checks.check import JudgeReply
     from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
@@ -118,7 +118,7 @@ class JudgingSession:
             from pytest_loop.rules.items import ASK
             from pytest_loop.session.judge_service import ask_judge
 
-            ask: Callable[..., Answer] = partial(ask_judge, *self._judge_address)
+            ask: Callable[..., JudgeReply] = partial(ask_judge, *self._judge_address)
             self.config.stash[ASK] = ask
         _ = self.baseline  # a file that cannot be used ends the session here
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import AgentUnavailableError, Watch
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import CheckError, LoopError
-from pytest_loop.rules.checks.check import Answer
+from pytest_loop.rules.checks.check import JudgeReply
 from pytest_loop.settings.session_settings import SessionSettings
 from pytest_loop.settings.settings import Settings
 
@@ -92,7 +92,7 @@ def start_judge(config: pytest.Config, settings: SessionSettings) -> JudgeServic
     except AgentUnavailableError as error:
         raise pytest.UsageError(f"--loop-judge: {error}") from None
     watch = partial(Watch, settings.agent_timeout, settings.agent_silence)
-    judge = Judge(agent, config.rootpath, secrets.token_hex(4), watch, settings.prompts, phase=settings.phase)
+    judge = AgentJudge(agent, config.rootpath, secrets.token_hex(4), watch, settings.prompts, phase=settings.phase)
 
     def close() -> None:
         judge.cancel()
@@ -111,7 +111,7 @@ def start_judge_for_run(config: pytest.Config, settings: Settings) -> JudgeServi
     return start_judge(config, SessionSettings("B", None, None, agents.judge, prompts, *timeouts))
 
 
-def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> Answer:
+def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> JudgeReply:
     """Return the judge's answer; raise `CheckError` if there is none."""
     message = {"key": key, "question": question, "artifact": str(artifact or "")}
     try:
@@ -123,7 +123,7 @@ def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> A
     if "error" in reply:
         tries = f"{reply['tries']} {'try' if reply['tries'] == 1 else 'tries'}"
         raise CheckError(f"the judge gave no answer to {question!r} in {tries}: {reply['error']}")
-    return Answer(**JudgeAnswer.model_validate(reply).model_dump())
+    return JudgeReply(**JudgeAnswer.model_validate(reply).model_dump())
 
 
 def _open_listener() -> Listener:

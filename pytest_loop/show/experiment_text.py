@@ -24,7 +24,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines, list_names
 from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import Judgement, Truth, classify_trend
+from pytest_loop.core.workload.hypotheses import HypothesisOutcome, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
 _MAX_NAMES = 8
@@ -59,7 +59,7 @@ def render_experiment_draft(state: ExperimentState, *, is_attended: bool = True)
 
 def _count_roles(experiment: Experiment) -> str:
     roles = {
-        "held out": experiment.hidden,
+        "held out": experiment.held_out_cases,
         "to focus on": experiment.focus,
         "guards": experiment.guards,
         "excluded": experiment.excluded,
@@ -88,7 +88,7 @@ def render_experiment_event(event: Event, state: ExperimentState) -> Iterator[st
 def _render_note(payload: Payload) -> Iterator[str]:
     match payload:
         case HypothesisJudged():
-            yield from _render_judgement(payload)
+            yield from _render_hypothesis_outcome(payload)
         case RegressionDetected(likely_cause=cause, regressions=names, action=action):
             after = f" after {shorten(cause, 80)}" if cause else ""
             yield f"  REGRESSION{after}: {', '.join(names)} passed before; decided: {action.value}"
@@ -127,10 +127,10 @@ def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
         yield f"  {finding.kind}: {shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
 
 
-def _render_judgement(judgement: Judgement) -> Iterator[str]:
-    missed = f"; did not improve: {_list_names(judgement.missed)}" if judgement.missed else ""
-    broken = f"; guards broken: {', '.join(judgement.guards)}" if judgement.guards else ""
-    yield f"  hypothesis of iteration {judgement.iteration}: {_TRUTH_WORDS[judgement.truth]}{missed}{broken}"
+def _render_hypothesis_outcome(outcome: HypothesisOutcome) -> Iterator[str]:
+    missed = f"; did not improve: {_list_names(outcome.missed)}" if outcome.missed else ""
+    broken = f"; guards broken: {', '.join(outcome.guards)}" if outcome.guards else ""
+    yield f"  hypothesis of iteration {outcome.iteration}: {_TRUTH_WORDS[outcome.truth]}{missed}{broken}"
 
 
 def _render_analysis(analysis: Analysis) -> Iterator[str]:
@@ -174,13 +174,14 @@ def render_experiment_end(experiment: Experiment) -> Iterator[str]:
     first, last = experiment.visible_measurements[0], experiment.visible_measurements[-1]
     net = len(last.passing) - len(first.passing)
     yield f"{shorten(experiment.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
-    confirmed = sum(judgement.truth is Truth.CONFIRMED for judgement in experiment.judgements)
-    if experiment.judgements:
-        yield f"hypotheses: {confirmed} of {len(experiment.judgements)} confirmed"
-    hidden = experiment.count_held_out()
-    if hidden is not None:
-        gap = len(last.passing) / max(1, len(last.results)) - hidden[0] / hidden[1]
-        yield f"held out: {hidden[0]}/{hidden[1]} passing that no composer has seen, a gap of {100 * gap:.0f} points"
+    confirmed = sum(outcome.truth is Truth.CONFIRMED for outcome in experiment.hypothesis_outcomes)
+    if experiment.hypothesis_outcomes:
+        yield f"hypotheses: {confirmed} of {len(experiment.hypothesis_outcomes)} confirmed"
+    held_out = experiment.count_held_out()
+    if held_out is not None:
+        gap = len(last.passing) / max(1, len(last.results)) - held_out[0] / held_out[1]
+        passing = f"{held_out[0]}/{held_out[1]} passing"
+        yield f"held out: {passing} that no composer has seen, a gap of {100 * gap:.0f} points"
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
 
 
-class Failure(NamedTuple):
+class FailureGroup(NamedTuple):
     """One cause: the name of its first rule, the message, and how many rules fail alike."""
 
     name: str
@@ -60,7 +60,7 @@ def render_all(state: RunState) -> Iterator[str]:
         yield from (f"    {shorten(message, _MAX_MESSAGE)}" for message in messages if message)
 
 
-def _describe_group(state: RunState, group: Sequence[RuleResult]) -> Failure:
+def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGroup:
     result = group[0]
     finding = result.findings[0] if result.findings else None
     if _is_plain_test(state, result.id):  # its place comes first, as in the summary of pytest
@@ -71,7 +71,7 @@ def _describe_group(state: RunState, group: Sequence[RuleResult]) -> Failure:
         name, message = result.id, str(finding) if finding else result.details
     before = " (passed before)" if state.evaluation and result.id in state.evaluation.regressions else ""
     first_line = message.strip().partition("\n")[0].partition(" + where ")[0]
-    return Failure(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
+    return FailureGroup(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
 
 
 def _is_plain_test(state: RunState, rule_id: str) -> bool:

@@ -59,7 +59,7 @@ class Workload:
         return self.source.manifest
 
     @property
-    def hidden_cases(self) -> frozenset[str]:
+    def held_out_cases(self) -> frozenset[str]:
         """The cases that no composer sees."""
         return frozenset(case.id for case in self.cases if case.is_holdout)
 
@@ -92,8 +92,8 @@ def find_workload(source: LoadedManifest, root: Path) -> Workload:
     ]
     if problems:
         raise ManifestError(problems)
-    hidden = frozenset().union(*holdout.values())
-    built = tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in hidden) for case in cases)
+    held_out = frozenset().union(*holdout.values())
+    built = tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in held_out) for case in cases)
     return Workload(source, root, built, artifacts, docs)
 
 

@@ -30,7 +30,7 @@ def render_compose_prompt(
     folder: Path | None = None,
     template: Path | None = None,
 ) -> str:
-    """Render the prompt of COMPOSE, from a template of the workload if it has one; hidden cases are not in it."""
+    """Render the prompt of COMPOSE, from a template of the workload if it has one; held-out cases are not in it."""
     experiment = state.experiment
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())
@@ -79,20 +79,20 @@ def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:
         ("Pass", sorted(last.passing)),
         ("Fail", sorted(last.failing)),
         ("Could not be measured, which says nothing about the files", sorted(last.unmeasured)),
-        ("Look at these first", [case for case in experiment.focus if case not in experiment.hidden]),
-        ("These must not become worse", [case for case in experiment.guards if case not in experiment.hidden]),
+        ("Look at these first", [case for case in experiment.focus if case not in experiment.held_out_cases]),
+        ("These must not become worse", [case for case in experiment.guards if case not in experiment.held_out_cases]),
     ):
         if cases:
             yield f"{title}: {list_names(cases, MAX_NAMES)}"
 
 
 def _list_attempts(experiment: Experiment) -> Iterator[str]:
-    judgements = {judgement.iteration: judgement for judgement in experiment.judgements}
+    hypothesis_outcomes = {outcome.iteration: outcome for outcome in experiment.hypothesis_outcomes}
     for hypothesis in experiment.hypotheses:
-        judgement = judgements.get(hypothesis.iteration)
-        truth = (judgement.truth if judgement else Truth.UNTESTED).value.replace("_", " ")
-        missed = f"; did not improve: {', '.join(judgement.missed)}" if judgement and judgement.missed else ""
-        worse = f"; became worse: {', '.join(judgement.regressions)}" if judgement and judgement.regressions else ""
+        outcome = hypothesis_outcomes.get(hypothesis.iteration)
+        truth = (outcome.truth if outcome else Truth.UNTESTED).value.replace("_", " ")
+        missed = f"; did not improve: {', '.join(outcome.missed)}" if outcome and outcome.missed else ""
+        worse = f"; became worse: {', '.join(outcome.regressions)}" if outcome and outcome.regressions else ""
         yield f"- iteration {hypothesis.iteration}: {shorten(hypothesis.theory, 400)} {truth}{missed}{worse}"
 
 

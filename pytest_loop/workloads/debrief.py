@@ -84,12 +84,12 @@ def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
     if history.first_hypothesis:
         rows.append(["0", escape(history.first_hypothesis), "none", str(history.baseline), ""])
     for iteration, hypothesis in history.hypotheses.items():
-        judgement = history.judgements.get(iteration)
-        outcome = _TRUTHS[judgement.truth if judgement else Truth.UNTESTED]
-        if judgement and judgement.missed and judgement.improved:
-            outcome += f" (not {join_names(judgement.missed)})"
+        outcome = history.hypothesis_outcomes.get(iteration)
+        truth = _TRUTHS[outcome.truth if outcome else Truth.UNTESTED]
+        if outcome and outcome.missed and outcome.improved:
+            truth += f" (not {join_names(outcome.missed)})"
         predicted = join_names(hypothesis.prediction) or "none"
-        rows.append([str(iteration), escape(hypothesis.theory), predicted, outcome, escape(hypothesis.mechanism)])
+        rows.append([str(iteration), escape(hypothesis.theory), predicted, truth, escape(hypothesis.mechanism)])
     yield from render_table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
 
 
@@ -138,10 +138,10 @@ def _list_failures(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _list_insights(history: ExperimentHistory) -> Iterator[str]:
-    for iteration, judgement in history.judgements.items():
-        if judgement.truth is Truth.CONFIRMED and iteration in history.hypotheses:
+    for iteration, outcome in history.hypothesis_outcomes.items():
+        if outcome.truth is Truth.CONFIRMED and iteration in history.hypotheses:
             mechanism = escape(history.hypotheses[iteration].mechanism)
-            yield f"- {mechanism} It held for {join_names(judgement.improved)}."
+            yield f"- {mechanism} It held for {join_names(outcome.improved)}."
 
 
 def _list_regressions(history: ExperimentHistory) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _list_recommendations(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _list_opinion(history: ExperimentHistory) -> Iterator[str]:
-    tested = [judgement.truth for judgement in history.judgements.values() if judgement.truth is not Truth.UNTESTED]
+    tested = [outcome.truth for outcome in history.hypothesis_outcomes.values() if outcome.truth is not Truth.UNTESTED]
     if not tested:
         yield "No prediction was tested, so nothing is known about why the cases pass or fail."
         return

@@ -22,7 +22,7 @@ from pytest_loop.core.events.run_payloads import EndPayload, Payload, RunStarted
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.experiment_state import ExperimentState
-from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement
+from pytest_loop.core.workload.hypotheses import Hypothesis, HypothesisOutcome, OptionDecision
 from pytest_loop.core.workload.measurement import Measurement
 
 
@@ -30,21 +30,22 @@ from pytest_loop.core.workload.measurement import Measurement
 class ExperimentHistory:
     """The records of an experiment; dictionaries have iterations as keys.
 
-    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. They are without the `hidden`
-    cases: `held_out` is how many of those pass at the end, and their number. `settings` has the keys of the manifest.
+    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. They are without the
+    `held_out_cases`: `held_out` is how many of those pass at the end, and their number.
+    `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
     mode: str = "precision"
-    hidden: frozenset[str] = frozenset()
+    held_out_cases: frozenset[str] = frozenset()
     held_out: tuple[int, int] | None = None
     calibration: CalibrationDone | None = None
     first_hypothesis: str = ""
     measurements: list[Measurement] = field(default_factory=list)
     hypotheses: dict[int, Hypothesis] = field(default_factory=dict)
-    judgements: dict[int, Judgement] = field(default_factory=dict)
+    hypothesis_outcomes: dict[int, HypothesisOutcome] = field(default_factory=dict)
     analyses: dict[int, Analysis] = field(default_factory=dict)
-    decisions: dict[int, Decision] = field(default_factory=dict)
+    decisions: dict[int, OptionDecision] = field(default_factory=dict)
     edits: dict[int, Option] = field(default_factory=dict)
     regressions: dict[int, RegressionDetected] = field(default_factory=dict)
     stop_reason: str = ""
@@ -99,16 +100,16 @@ def _add_start(history: ExperimentHistory, payload: Payload) -> None:
         history.mode = payload.mode
         history.settings["mode"] = payload.mode
     if isinstance(payload, RunStarted) and isinstance(payload.state, ExperimentState):
-        history.hidden = payload.state.experiment.hidden
+        history.held_out_cases = payload.state.experiment.held_out_cases
 
 
 def _add_measurement(history: ExperimentHistory, payload: MeasurementDone) -> None:
     measurement = payload.measurement
     if isinstance(payload, BaselineDone):
         history.first_hypothesis = payload.hypothesis
-    history.measurements.append(measurement.exclude_cases(history.hidden))
-    hidden = [result.passed for result in measurement.results if result.id in history.hidden]
-    history.held_out = (sum(hidden), len(hidden)) if hidden else None
+    history.measurements.append(measurement.exclude_cases(history.held_out_cases))
+    held_out = [result.passed for result in measurement.results if result.id in history.held_out_cases]
+    history.held_out = (sum(held_out), len(held_out)) if held_out else None
 
 
 def _add_iteration_event(history: ExperimentHistory, event: Event) -> None:
@@ -117,7 +118,7 @@ def _add_iteration_event(history: ExperimentHistory, event: Event) -> None:
         case HypothesisFormed() as payload:
             history.hypotheses[number] = payload
         case HypothesisJudged() as payload:
-            history.judgements[payload.iteration] = payload
+            history.hypothesis_outcomes[payload.iteration] = payload
         case AnalysisDone() as payload:
             history.analyses[number] = payload.analysis
         case OptionChosen() as payload:

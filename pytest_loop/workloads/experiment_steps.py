@@ -21,7 +21,7 @@ from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decision, OptionChoice
+from pytest_loop.core.workload.hypotheses import RECOMMENDED, OptionChoice, OptionDecision
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
@@ -143,7 +143,7 @@ class ExperimentStep:
         evaluation = evaluator.evaluate()
         results = tuple(self._read_result(case, evaluator.session_result) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
-        metrics = str(measurement.exclude_cases(self.experiment.hidden))
+        metrics = str(measurement.exclude_cases(self.experiment.held_out_cases))
         return MeasurementDone(**dict(evaluation), measurement=measurement, metrics=metrics)
 
     def _read_result(self, case: str, session_result: SessionResult) -> CaseResult:
@@ -151,7 +151,7 @@ class ExperimentStep:
         result = read_case_result(
             case, session_result.evidence.get(nodeid) or session_result.make_missing_evidence(nodeid)
         )
-        if case in self.experiment.hidden:
+        if case in self.experiment.held_out_cases:
             return CaseResult(id=case, outcome=result.outcome, seconds=result.seconds)
         return result
 
@@ -162,7 +162,7 @@ class ExperimentStep:
         files, last = self._read_files(), self.experiment.last
         analysis_context = AnalysisContext(
             files=files,
-            cases=frozenset(self.experiment.cases) - self.experiment.hidden,
+            cases=frozenset(self.experiment.cases) - self.experiment.held_out_cases,
             failing=last.failing if last else frozenset(),
             tried=self.experiment.tried,
         )
@@ -239,7 +239,7 @@ class ExperimentStep:
             findings=findings,
         )
 
-    def _decide(self) -> Decision:
+    def _decide(self) -> OptionDecision:
         if self.ask is None or self.experiment.policy.decide is OptionChoice.RECOMMENDED:
             return RECOMMENDED
         return ask_for_option(self.ask)

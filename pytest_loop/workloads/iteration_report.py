@@ -107,5 +107,7 @@ def _compare(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
 def _list_hypotheses(history: ExperimentHistory, iteration: int) -> Iterator[str]:
     for number, hypothesis in history.hypotheses.items():
         if number <= iteration:
-            truth = history.judgements[number].truth.value if number in history.judgements else "untested"
+            truth = (
+                history.hypothesis_outcomes[number].truth.value if number in history.hypothesis_outcomes else "untested"
+            )
             yield f"- Iteration {number}: {escape(hypothesis.theory)} ({truth.replace('_', ' ')})"

@@ -166,13 +166,13 @@ class NewExperiment:
         return result
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
-        """Return the cases as rules; hidden ones are held out."""
+        """Return the cases as rules, held-out ones included."""
         case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
         criteria = build_run_criteria(plan, {})
         rules = tuple(
             rule.model_copy(
                 update={
-                    "holdout": case_names[rule.id] in self.workload.hidden_cases,
+                    "holdout": case_names[rule.id] in self.workload.held_out_cases,
                     "description": case_names[rule.id],
                 }
             )
@@ -198,7 +198,7 @@ class NewExperiment:
             focus=roles.focus,
             guards=roles.guards,
             excluded=roles.excluded,
-            hidden=self.workload.hidden_cases & frozenset(roles.run),
+            held_out_cases=self.workload.held_out_cases & frozenset(roles.run),
             plan=str(self.plan),
             first_hypothesis=self.plan.first_hypothesis or _EVERYTHING_PASSES,
         )

@@ -12,7 +12,7 @@ from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
-from pytest_loop.rules.checks.check import Answer
+from pytest_loop.rules.checks.check import JudgeReply
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
@@ -35,7 +35,7 @@ class Pipeline:
     """Run the commands of a workload; `ask` sends a question about an output to a judge, if there is one."""
 
     def __init__(
-        self, workload: Workload, timeout: float = DEFAULT_TIMEOUT, ask: Callable[..., Answer] | None = None
+        self, workload: Workload, timeout: float = DEFAULT_TIMEOUT, ask: Callable[..., JudgeReply] | None = None
     ) -> None:
         self.workload = workload
         self.manifest = workload.manifest
@@ -119,7 +119,7 @@ class Pipeline:
             raise CheckError(_describe_exit(command, result))
         return parse_answer(command, result.exit_code, result.stdout, result.stderr)
 
-    def _ask_reviewer(self, case: Case, ask: Callable[..., Answer]) -> EvaluatorAnswer:
+    def _ask_reviewer(self, case: Case, ask: Callable[..., JudgeReply]) -> EvaluatorAnswer:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
         except ContentError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_loop.core.judging.tampering import Source
+from pytest_loop.core.judging.tampering import ChangedSource
 from pytest_loop.workspace.file_tree import FileChanges, FileKind
 from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
 from pytest_loop.workspace.new_tests import list_new_places, select_new_tests
@@ -26,11 +26,11 @@ class ProjectChanges:
         changes = self.project.changes
         return changes.select(self.project.allow) if self.project.allow else changes
 
-    def list_sources(self) -> list[Source]:
+    def list_sources(self) -> list[ChangedSource]:
         """Return the source files that were added, modified or deleted where that is allowed."""
         project = self.project
         return [
-            Source(
+            ChangedSource(
                 path,
                 self._read_start_text(path) if path in project.start.entries else None,
                 _decode((project.read_current_content(path) if path in project.current.entries else None) or b""),
@@ -64,10 +64,6 @@ class ProjectChanges:
     def list_new_tests(self) -> tuple[str, ...]:
         """Return the test files that were added."""
         return select_new_tests(self.project.changes)
-
-    def list_honest_edits(self) -> tuple[str, ...]:
-        """Return the sealed files that were edited, and mean the same to a judge."""
-        return self.project.changes.filter(self.project.is_sealed).modified
 
 
 def _decode(data: bytes) -> str:

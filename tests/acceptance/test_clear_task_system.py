@@ -15,9 +15,10 @@ import pytest
 
 from pytest_loop.agents.answers import split_exit_signal
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.core.model.run_state import Breakers, ConfirmedDraft, Limits
+from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_state import Breakers, Limits
 from pytest_loop.core.reporting.closing_verdict import build_verdict, render_status_block
-from pytest_loop.inference.clarity import Draft, DraftRule, Shape, choose_shape, score_clarity
+from pytest_loop.inference.clarity import ClarityFacts, DraftRule, Shape, choose_shape, score_clarity
 from pytest_loop.inference.gates import Confirm, Gate, GateDecision, decide_gate
 from pytest_loop.inference.project_context import extract_context
 from pytest_loop.inference.project_files import Project
@@ -38,22 +39,22 @@ LINT = DraftRule("a.lint.clean", "command")
 @pytest.mark.parametrize(
     ("dimension", "draft", "score"),
     [
-        ("outcome", Draft("Make it better"), 0),
-        ("outcome", Draft("p95 latency <100ms"), 2),
-        ("scope", Draft("Fix it"), 0),
-        ("scope", Draft("Fix auth"), 1),
-        ("scope", Draft("Fix src/api/auth/token.py"), 2),
-        ("constraints", Draft("Fix auth"), 0),
-        ("constraints", Draft("Fix auth, use the existing stack"), 1),
-        ("constraints", Draft("Fix auth, no new dependencies", limits=("5 USD",)), 2),
-        ("success", Draft("Fix auth"), 0),
-        ("success", Draft("Fix auth", (TESTS,)), 1),
-        ("success", Draft("Fix auth", (TESTS, LINT)), 2),
-        ("done", Draft("Fix auth"), 0),
-        ("done", Draft("Fix auth", (TESTS,)), 2),
+        ("outcome", ClarityFacts("Make it better"), 0),
+        ("outcome", ClarityFacts("p95 latency <100ms"), 2),
+        ("scope", ClarityFacts("Fix it"), 0),
+        ("scope", ClarityFacts("Fix auth"), 1),
+        ("scope", ClarityFacts("Fix src/api/auth/token.py"), 2),
+        ("constraints", ClarityFacts("Fix auth"), 0),
+        ("constraints", ClarityFacts("Fix auth, use the existing stack"), 1),
+        ("constraints", ClarityFacts("Fix auth, no new dependencies", limits=("5 USD",)), 2),
+        ("success", ClarityFacts("Fix auth"), 0),
+        ("success", ClarityFacts("Fix auth", (TESTS,)), 1),
+        ("success", ClarityFacts("Fix auth", (TESTS, LINT)), 2),
+        ("done", ClarityFacts("Fix auth"), 0),
+        ("done", ClarityFacts("Fix auth", (TESTS,)), 2),
     ],
 )
-def test_clarity_has_five_dimensions_with_two_points_each(dimension: str, draft: Draft, score: int) -> None:
+def test_clarity_has_five_dimensions_with_two_points_each(dimension: str, draft: ClarityFacts, score: int) -> None:
     points = {point.dimension: point.score for point in score_clarity(draft).points}
     assert list(points) == ["outcome", "scope", "constraints", "success", "done"]
     assert points[dimension] == score

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
@@ -115,7 +115,7 @@ def judged(tmp_path: Path) -> str:
     path = tmp_path / "guide.md"
     path.write_text(HOSTILE)
     agent = Listener("well ...", '{"passed": true}')
-    judge = Judge(agent, tmp_path, NONCE)
+    judge = AgentJudge(agent, tmp_path, NONCE)
     with pytest.raises(Exception, match="expected a JSON object"):
         judge.answer("Is it clear?", path)
     judge.answer("Is it clear?", path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.presets import load_presets
-from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
+from pytest_loop.agents.transcripts import READERS, ClientFailure, ClientReport, Transcript
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -58,22 +58,26 @@ def test_tokens_by_kind_are_read_where_no_cost_is_reported(name: str, counts: tu
 @pytest.mark.parametrize(
     ("name", "exit_code", "failure"),
     [
-        ("codex-401", 1, Failure("unexpected status 401 Unauthorized: no, url: http://127.0.0.1/v1/responses", 401)),
-        ("codex-429", 1, Failure("exceeded retry limit, last status: 429 Too Many Requests", 429)),
-        ("claude-401", 1, Failure("Failed to authenticate. API Error: 401 no", 401)),
-        ("claude-429", 1, Failure("API Error: Request rejected (429) · no", 429)),
-        ("claude-turns", 1, Failure("error_max_turns")),
-        ("gemini-401", 145, Failure('[API Error: {"error":{"message":"no","code":401}}]', 401)),
-        ("gemini-401", 173, Failure('[API Error: {"error":{"message":"no","code":401}}]', 429)),
-        ("gemini-401", 1, Failure('[API Error: {"error":{"message":"no","code":401}}]')),
-        ("opencode-401", 1, Failure("no", 401)),
-        ("opencode-429", 1, Failure("no", 429, 2.0)),
-        ("copilot-401", 1, Failure("no", 401)),
-        ("qwen-401", 0, Failure("[API Error: 401 no]")),
-        ("qwen-401-new", 1, Failure("401 no")),
+        (
+            "codex-401",
+            1,
+            ClientFailure("unexpected status 401 Unauthorized: no, url: http://127.0.0.1/v1/responses", 401),
+        ),
+        ("codex-429", 1, ClientFailure("exceeded retry limit, last status: 429 Too Many Requests", 429)),
+        ("claude-401", 1, ClientFailure("Failed to authenticate. API Error: 401 no", 401)),
+        ("claude-429", 1, ClientFailure("API Error: Request rejected (429) · no", 429)),
+        ("claude-turns", 1, ClientFailure("error_max_turns")),
+        ("gemini-401", 145, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]', 401)),
+        ("gemini-401", 173, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]', 429)),
+        ("gemini-401", 1, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]')),
+        ("opencode-401", 1, ClientFailure("no", 401)),
+        ("opencode-429", 1, ClientFailure("no", 429, 2.0)),
+        ("copilot-401", 1, ClientFailure("no", 401)),
+        ("qwen-401", 0, ClientFailure("[API Error: 401 no]")),
+        ("qwen-401-new", 1, ClientFailure("401 no")),
     ],
 )
-def test_a_failure_is_read_from_the_structure(name: str, exit_code: int, failure: Failure) -> None:
+def test_a_failure_is_read_from_the_structure(name: str, exit_code: int, failure: ClientFailure) -> None:
     assert read_recording(name, exit_code).failure == failure
 
 
@@ -82,11 +86,11 @@ def test_an_exit_code_of_0_with_no_tokens_is_a_failure() -> None:
     assert failure
     assert failure.message.startswith("Ran into this error: Authentication error")
     assert failure.status is None
-    assert read_recording("aider-401").failure == Failure()
+    assert read_recording("aider-401").failure == ClientFailure()
 
 
 def test_a_status_in_prose_is_ignored() -> None:
-    assert read_recording("codex-says-429").failure == Failure("the model said: unexpected status 429")
+    assert read_recording("codex-says-429").failure == ClientFailure("the model said: unexpected status 429")
 
 
 def test_structured_data_is_read() -> None:
@@ -95,7 +99,7 @@ def test_structured_data_is_read() -> None:
 
 
 def test_the_exit_code_of_gemini_shows_a_missing_login() -> None:
-    assert READERS["gemini"](Transcript("", exit_code=41)).failure == Failure("", 401)
+    assert READERS["gemini"](Transcript("", exit_code=41)).failure == ClientFailure("", 401)
 
 
 def test_a_sum_with_lost_parts_is_unknown() -> None:
@@ -130,4 +134,4 @@ def test_every_preset_has_a_reader() -> None:
 
 
 def test_refused_login_of_pi_has_its_status() -> None:
-    assert read_recording("pi-401").failure == Failure("401 no", 401)
+    assert read_recording("pi-401").failure == ClientFailure("401 no", 401)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.cli.first_step import UnmeasuredError, begin_work, decide_first_step
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.cli.sealing import Baseline
+from pytest_loop.cli.sealing import SealedState
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.settings.options import StartSettings
@@ -74,7 +74,7 @@ def files(tmp_path: Path) -> Iterator[SealedFiles]:
 def begin(files: SealedFiles, answers: list[Answer], *, failing: int = 0, **start: bool) -> RunState:
     settings = make_default_settings(files.root, start=StartSettings(**start))
     state = STATE.replace(seal=files.record_seal())
-    return begin_work(Baseline(state, failing), FEATURE, files, settings, TypingConsole(answers=answers))
+    return begin_work(SealedState(state, failing), FEATURE, files, settings, TypingConsole(answers=answers))
 
 
 @pytest.mark.parametrize("failing", [0, 1])

@@ -72,7 +72,6 @@ def test_rules_are_inferred_from_a_task_that_can_be_measured(tmp_path: Path) -> 
     (tmp_path / "test_it.py").write_text("def test_it(): assert False\n")
     context = infer(tmp_path, "fix the failing tests")
     assert context.proposal is not None
-    assert not context.adds_tests
     assert any(line.startswith("inferred: ") for line in context.render_notes())
     assert context.choose_test_paths(["tests"]) == ("tests",)
 
@@ -173,7 +172,6 @@ def test_coverage_has_to_grow_beyond_what_is_measured_before(
     assert isinstance(criterion.check, dict)
     assert (criterion.check["metric"]["op"], criterion.check["metric"]["value"]) == (op, value)
     assert f"the tests cover more of the lines than the {value:g} % before" in criterion.description
-    assert context.adds_tests
 
 
 # -- the task itself

@@ -37,7 +37,7 @@ def make_analysis(iteration: int, **fields: Any) -> dict[str, Any]:
 class ScriptedExperiment(ScriptedRun):
     """An experiment whose cases are called a, b, c and so on."""
 
-    def __init__(self, count: int = 3, *, hidden: str = "", guards: str = "", **fields: Any) -> None:
+    def __init__(self, count: int = 3, *, held_out: str = "", guards: str = "", **fields: Any) -> None:
         policy = {name: fields.pop(name) for name in tuple(fields) if name in Policy.model_fields}
         names = tuple(chr(97 + index) for index in range(count))
         self.settings = Experiment(
@@ -46,7 +46,7 @@ class ScriptedExperiment(ScriptedRun):
             cases=names,
             artifacts=("p.md",),
             policy=Policy.model_validate(policy),
-            hidden=frozenset(hidden),
+            held_out_cases=frozenset(held_out),
             guards=tuple(guards),
         )
         criteria = RunCriteria(rules=tuple(make_rule(name) for name in names))

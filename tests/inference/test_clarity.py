@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Point, Shape, find_strictest_shape, score_clarity
+from pytest_loop.inference.clarity import (
+    Clarity,
+    ClarityFacts,
+    DimensionScore,
+    DraftRule,
+    Shape,
+    find_strictest_shape,
+    score_clarity,
+)
 from pytest_loop.inference.gates import (
     Confirm,
     Gate,
@@ -28,33 +36,37 @@ TEMPLATE = (
 ABOUT_BACKUPS = DraftRule("a.task.subject", "observation")
 
 
-def make_template_draft(task: str, *more: DraftRule) -> Draft:
+def make_template_draft(task: str, *more: DraftRule) -> ClarityFacts:
     """Return a draft that a template judges, whose document the user did not name."""
-    return Draft(task, (*TEMPLATE, *more), artifact="artifact.md", is_artifact_named=False)
+    return ClarityFacts(task, (*TEMPLATE, *more), artifact="artifact.md", is_artifact_named=False)
 
 
 @pytest.mark.parametrize(
     ("draft", "points", "shape"),
     [
-        (Draft("make it better"), [0, 0, 0, 0, 0], Shape.UNCLEAR),
-        (Draft("improve the login"), [0, 1, 0, 0, 0], Shape.UNCLEAR),
-        (Draft("p95 latency < 100 ms"), [2, 1, 0, 0, 0], Shape.UNCLEAR),
-        (Draft("rename `total`"), [1, 1, 0, 0, 0], Shape.UNCLEAR),
-        (Draft("fix the failing tests", (TESTS,)), [2, 1, 0, 1, 2], Shape.COLLEAGUE),
-        (Draft("fix the failing tests", (TESTS,), ("5 USD",)), [2, 1, 1, 1, 2], Shape.COLLEAGUE),
-        (Draft("fix it", (TESTS,)), [2, 0, 0, 1, 2], Shape.COLLEAGUE),
-        (Draft("fix src/auth/token.py, no new dependencies", (TESTS, LINT), ("5 USD",)), [2, 2, 2, 2, 2], Shape.TOOL),
-        (Draft("fix it", (TESTS, NEVER), ("5 USD",), ("src/*",)), [2, 2, 2, 1, 2], Shape.TOOL),
-        (Draft("write a spec of courses", (TESTS,), (), (), "openapi.yaml"), [2, 2, 0, 1, 2], Shape.COLLEAGUE),
-        (Draft("write it", (JUDGED,)), [1, 0, 0, 1, 1], Shape.UNCLEAR),
-        (Draft("write it", (NICE,)), [1, 0, 0, 1, 0], Shape.UNCLEAR),
-        (Draft("write it", (NEVER,)), [1, 0, 1, 0, 0], Shape.UNCLEAR),
+        (ClarityFacts("make it better"), [0, 0, 0, 0, 0], Shape.UNCLEAR),
+        (ClarityFacts("improve the login"), [0, 1, 0, 0, 0], Shape.UNCLEAR),
+        (ClarityFacts("p95 latency < 100 ms"), [2, 1, 0, 0, 0], Shape.UNCLEAR),
+        (ClarityFacts("rename `total`"), [1, 1, 0, 0, 0], Shape.UNCLEAR),
+        (ClarityFacts("fix the failing tests", (TESTS,)), [2, 1, 0, 1, 2], Shape.COLLEAGUE),
+        (ClarityFacts("fix the failing tests", (TESTS,), ("5 USD",)), [2, 1, 1, 1, 2], Shape.COLLEAGUE),
+        (ClarityFacts("fix it", (TESTS,)), [2, 0, 0, 1, 2], Shape.COLLEAGUE),
+        (
+            ClarityFacts("fix src/auth/token.py, no new dependencies", (TESTS, LINT), ("5 USD",)),
+            [2, 2, 2, 2, 2],
+            Shape.TOOL,
+        ),
+        (ClarityFacts("fix it", (TESTS, NEVER), ("5 USD",), ("src/*",)), [2, 2, 2, 1, 2], Shape.TOOL),
+        (ClarityFacts("write a spec of courses", (TESTS,), (), (), "openapi.yaml"), [2, 2, 0, 1, 2], Shape.COLLEAGUE),
+        (ClarityFacts("write it", (JUDGED,)), [1, 0, 0, 1, 1], Shape.UNCLEAR),
+        (ClarityFacts("write it", (NICE,)), [1, 0, 0, 1, 0], Shape.UNCLEAR),
+        (ClarityFacts("write it", (NEVER,)), [1, 0, 1, 0, 0], Shape.UNCLEAR),
         (make_template_draft("make it better"), [1, 1, 0, 2, 1], Shape.COLLEAGUE),
         (make_template_draft("Write a guide to backups"), [1, 1, 0, 2, 1], Shape.COLLEAGUE),
         (make_template_draft("Write a guide to backups", ABOUT_BACKUPS), [2, 1, 0, 2, 2], Shape.COLLEAGUE),
     ],
 )
-def test_points_decide_the_shape(draft: Draft, points: list[int], shape: Shape) -> None:
+def test_points_decide_the_shape(draft: ClarityFacts, points: list[int], shape: Shape) -> None:
     found = score_clarity(draft)
     assert [point.score for point in found.points] == points, found
     assert found.total == sum(points)
@@ -65,18 +77,18 @@ def test_points_decide_the_shape(draft: Draft, points: list[int], shape: Shape) 
 
 def test_every_point_names_the_words_that_earned_it() -> None:
     found = score_clarity(
-        Draft("fix src/cart.py without new dependencies", (TESTS, NEVER), ("5 USD", "600 seconds"), ("src/*",))
+        ClarityFacts("fix src/cart.py without new dependencies", (TESTS, NEVER), ("5 USD", "600 seconds"), ("src/*",))
     )
     assert found.points == (
-        Point("outcome", 2, "1 rule that a machine decides: tests/test_a.py::test_a"),
-        Point("scope", 2, "only src/* may change"),
-        Point(
+        DimensionScore("outcome", 2, "1 rule that a machine decides: tests/test_a.py::test_a"),
+        DimensionScore("scope", 2, "only src/* may change"),
+        DimensionScore(
             "constraints",
             2,
             "1 must-not rule; edits only in src/*; `without` in the task; a limit of 5 USD, 600 seconds",
         ),
-        Point("success", 1, "verified by tests"),
-        Point("done", 2, "it is done when tests/test_a.py::test_a passes"),
+        DimensionScore("success", 1, "verified by tests"),
+        DimensionScore("done", 2, "it is done when tests/test_a.py::test_a passes"),
     )
     assert found.missing == ("success: verify it in a second way: tests and a linter, or tests and a measurement",)
 
@@ -105,7 +117,7 @@ def test_every_point_names_the_words_that_earned_it() -> None:
             ],
         ),
         (
-            Draft("rename `total` in shop/cart.py", (JUDGED,)),
+            ClarityFacts("rename `total` in shop/cart.py", (JUDGED,)),
             [
                 "`shop/cart.py` in the task, and no machine decides it",
                 "`shop/cart.py` in the task",
@@ -116,7 +128,7 @@ def test_every_point_names_the_words_that_earned_it() -> None:
         ),
     ],
 )
-def test_reasons_quote_the_task(draft: Draft, reasons: list[str]) -> None:
+def test_reasons_quote_the_task(draft: ClarityFacts, reasons: list[str]) -> None:
     assert [point.reason for point in score_clarity(draft).points] == reasons
 
 
@@ -125,7 +137,7 @@ def test_reasons_quote_the_task(draft: Draft, reasons: list[str]) -> None:
     [(10, Shape.TOOL), (8, Shape.TOOL), (7, Shape.COLLEAGUE), (5, Shape.COLLEAGUE), (4, Shape.UNCLEAR)],
 )
 def test_the_total_decides_the_shape(total: int, shape: Shape) -> None:
-    assert Clarity(tuple(Point("outcome", 1, "x") for _ in range(total))).shape is shape
+    assert Clarity(tuple(DimensionScore("outcome", 1, "x") for _ in range(total))).shape is shape
 
 
 # -- gates

@@ -11,7 +11,14 @@ from pytest_loop.inference.command_lines import (
     normalize_command,
     strip_wrappers,
 )
-from pytest_loop.inference.shell_script import Step, is_trivial, needs_shell, resolve_folder, split_steps, split_words
+from pytest_loop.inference.shell_script import (
+    ScriptCommand,
+    is_trivial,
+    needs_shell,
+    resolve_folder,
+    split_steps,
+    split_words,
+)
 from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
@@ -189,18 +196,20 @@ def test_a_script_is_split_into_steps() -> None:
     echo "a; b" && make lint || true
     python -c "import x; print(x)" \\"""
     assert list(split_steps(script)) == [
-        Step("npm ci", "web", 5),
-        Step("npm test", "web", 5),
-        Step("pytest -q tests/unit", "", 7),
-        Step("go test ./...", "api", 9),
-        Step('echo "a; b"', "api", 11, is_trivial=True),
-        Step("make lint", "api", 11, is_trivial=True),
-        Step('python -c "import x; print(x)"', "api", 12),
+        ScriptCommand("npm ci", "web", 5),
+        ScriptCommand("npm test", "web", 5),
+        ScriptCommand("pytest -q tests/unit", "", 7),
+        ScriptCommand("go test ./...", "api", 9),
+        ScriptCommand('echo "a; b"', "api", 11, is_trivial=True),
+        ScriptCommand("make lint", "api", 11, is_trivial=True),
+        ScriptCommand('python -c "import x; print(x)"', "api", 12),
     ]
 
 
 def test_overlong_lines_are_skipped() -> None:
-    assert list(split_steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
+    assert list(split_steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [
+        ScriptCommand("mypy", "", 3)
+    ]
 
 
 @pytest.mark.parametrize(

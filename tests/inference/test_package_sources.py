@@ -7,16 +7,16 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.inference.command_candidate import Candidate
+from pytest_loop.inference.command_candidate import CommandCandidate
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources import find_manifest_candidates
 
 
-def list_candidates(files: dict[str, str]) -> Iterator[Candidate]:
+def list_candidates(files: dict[str, str]) -> Iterator[CommandCandidate]:
     return find_manifest_candidates(Project.from_texts({name: dedent(text) for name, text in files.items()}))
 
 
-def render_candidate(candidate: Candidate) -> str:
+def render_candidate(candidate: CommandCandidate) -> str:
     marks = ("?" if candidate.is_guess else "") + ("!" if candidate.is_trivial else "")
     return f"{marks}{candidate.purpose.value} {candidate.source}: {candidate.command}" + (
         f" in {candidate.folder}" if candidate.folder else ""

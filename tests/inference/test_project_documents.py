@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.command_candidate import Layer, Source
+from pytest_loop.inference.command_candidate import Layer, SourceLine
 from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, find_table_rows, parse_blocks
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources.project_documents import (
@@ -121,7 +121,7 @@ def test_files_for_agents_apply_to_their_folders() -> None:
     ],
 )
 def test_a_demand_for_ci_is_found_in_text(text: str, line: int | None) -> None:
-    assert find_ci_demand(Project.from_texts({"CLAUDE.md": text})) == (Source("CLAUDE.md", line) if line else None)
+    assert find_ci_demand(Project.from_texts({"CLAUDE.md": text})) == (SourceLine("CLAUDE.md", line) if line else None)
 
 
 def test_use_cases_are_found_by_their_ids() -> None:
@@ -139,7 +139,7 @@ def test_use_cases_are_found_by_their_ids() -> None:
     )
     path = ".aiwg/requirements/UC-004-login.md"
     assert find_use_cases(project, "implement uc-004 and UC-005 and UC-9") == [
-        UseCase("UC-004", Source(path), (("a user can log in", Source(path, 3)), ("a wrong password is refused", Source(path, 4))))
+        UseCase("UC-004", SourceLine(path), (("a user can log in", SourceLine(path, 3)), ("a wrong password is refused", SourceLine(path, 4))))
     ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference import project_files, sources
-from pytest_loop.inference.command_candidate import Source
+from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.data_files import UnreadableFile, get_line, parse_data
 from pytest_loop.inference.project_files import Project, read_project
 
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_reported_and_the_rest_is_used() -> None:
 
 def test_a_pattern_is_located_by_line() -> None:
     project = Project.from_texts({"tox.ini": "[tox]\n[testenv]\n"})
-    assert project.locate("tox.ini", r"^\[testenv") == Source("tox.ini", 2)
+    assert project.locate("tox.ini", r"^\[testenv") == SourceLine("tox.ini", 2)
     assert str(project.locate("tox.ini", "nothing")) == "tox.ini:1"
 
 

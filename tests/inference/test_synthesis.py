@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference.candidate_selection import choose_candidates
-from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
+from pytest_loop.inference.command_candidate import CommandCandidate, Confidence, Goal, Layer, SourceLine, find_weakest
 from pytest_loop.inference.coverage_criteria import find_coverage_pattern, read_coverage_threshold
 from pytest_loop.inference.inferred_criteria import describe_installation, find_installed, parse_pytest_selection
 from pytest_loop.inference.project_files import Project, read_project
@@ -26,7 +26,7 @@ from pytest_loop.inference.proposal import (
     render_rule_file,
 )
 from pytest_loop.inference.synthesis import infer_criteria
-from pytest_loop.inference.task_intent import Threshold
+from pytest_loop.inference.task_intent import NumericGoal
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.inference.tool_purposes import Purpose
@@ -239,8 +239,8 @@ def test_criteria_have_distinct_ids() -> None:
 # -- what is chosen
 
 
-def make_candidate(command: str, layer: Layer = Layer.MANIFESTS, **fields: object) -> Candidate:
-    return Candidate(command, Purpose.TEST, layer, Source("x"), **fields)  # type: ignore[arg-type]
+def make_candidate(command: str, layer: Layer = Layer.MANIFESTS, **fields: object) -> CommandCandidate:
+    return CommandCandidate(command, Purpose.TEST, layer, SourceLine("x"), **fields)  # type: ignore[arg-type]
 
 
 def test_without_candidates_there_is_no_choice() -> None:
@@ -341,13 +341,13 @@ def test_a_coverage_command_with_unknown_output_has_to_pass() -> None:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 85\n"}, Threshold(">=", 85)),
-        ({"package.json": '{"jest": {"coverageThreshold": {"global": {"lines": 70}}}}'}, Threshold(">=", 70)),
+        ({"pyproject.toml": "[tool.coverage.report]\nfail_under = 85\n"}, NumericGoal(">=", 85)),
+        ({"package.json": '{"jest": {"coverageThreshold": {"global": {"lines": 70}}}}'}, NumericGoal(">=", 70)),
         ({"package.json": '{"jest": {"coverageThreshold": {"global": {"lines": "x"}}}}'}, None),
         ({}, None),
     ],
 )
-def test_a_project_may_configure_its_coverage(files: dict[str, str], expected: Threshold | None) -> None:
+def test_a_project_may_configure_its_coverage(files: dict[str, str], expected: NumericGoal | None) -> None:
     assert read_coverage_threshold(Project.from_texts(files), "") == expected
 
 

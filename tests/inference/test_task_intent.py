@@ -7,7 +7,7 @@ import pytest
 from pytest_loop.inference.command_candidate import Goal
 from pytest_loop.inference.task_intent import (
     EVERYTHING,
-    Threshold,
+    NumericGoal,
     classify_task,
     find_concrete_objects,
     find_content_words,
@@ -113,15 +113,15 @@ def test_a_large_refactoring_gets_more_iterations() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("coverage >80%", Threshold(">", 80)),
-        ("coverage is above 80 %", Threshold(">", 80)),
-        ("coverage of cart.py is at least 92.5 percent", Threshold(">=", 92.5)),
-        ("coverage reaches 85%", Threshold(">=", 85)),
-        ("90% test coverage", Threshold(">=", 90)),
-        ("coverage above 80", Threshold(">", 80)),
-        ("coverage is 80, then stop", Threshold(">=", 80)),
-        ("coverage > 0.85", Threshold(">", 85)),
-        ("raise coverage to 90.", Threshold(">=", 90)),
+        ("coverage >80%", NumericGoal(">", 80)),
+        ("coverage is above 80 %", NumericGoal(">", 80)),
+        ("coverage of cart.py is at least 92.5 percent", NumericGoal(">=", 92.5)),
+        ("coverage reaches 85%", NumericGoal(">=", 85)),
+        ("90% test coverage", NumericGoal(">=", 90)),
+        ("coverage above 80", NumericGoal(">", 80)),
+        ("coverage is 80, then stop", NumericGoal(">=", 80)),
+        ("coverage > 0.85", NumericGoal(">", 85)),
+        ("raise coverage to 90.", NumericGoal(">=", 90)),
         ("improve coverage of 3 modules", None),
         ("improve coverage by 5", None),
         ("coverage 800", None),
@@ -129,7 +129,7 @@ def test_a_large_refactoring_gets_more_iterations() -> None:
         ("increase coverage", None),
     ],
 )
-def test_a_coverage_threshold_is_read_from_words(text: str, expected: Threshold | None) -> None:
+def test_a_coverage_threshold_is_read_from_words(text: str, expected: NumericGoal | None) -> None:
     assert parse_coverage_threshold(text) == expected
 
 

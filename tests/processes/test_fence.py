@@ -287,3 +287,29 @@ def test_fenced_processes_carry_the_mark(run: Run) -> None:
     """The mark is still in the environment of a fenced process, for a run that is resumed after a crash."""
     for tool in WORKING[:1]:
         assert run(f"echo ${MARK}", tool).stdout.strip()
+
+
+HIDDEN_ATTEMPTS = {
+    "read": 'cat "$HOME/.local/state/loop/key"',
+    "replace": 'echo cheat > "$HOME/.local/state/loop/key"; false',
+    "rename the folder around it": 'mv "$HOME/.local/state" "$HOME/.local/other"',
+    "rename the outer folder": 'mv "$HOME/.local" "$HOME/other"',
+    "unmount": 'umount -l "$HOME/.local/state/loop" && cat "$HOME/.local/state/loop/key"',
+}
+
+
+@pytest.mark.parametrize("attempt", HIDDEN_ATTEMPTS)
+@pytest.mark.parametrize("tool", MOUNTING, ids=lambda tool: tool.value)
+def test_hidden_folder_is_neither_read_nor_replaced(
+    tool: FenceTool, attempt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path.resolve() / "home"
+    folder = home / ".local/state/loop"
+    folder.mkdir(parents=True)
+    (folder / "key").write_text("secret")
+    monkeypatch.setenv("HOME", str(home))
+    command = Command(["sh", "-c", HIDDEN_ATTEMPTS[attempt]], home, 60, fence=Fence(tool, (), (), str(folder)))
+    result = run_command(command)
+    assert result.exit_code != 0
+    assert "secret" not in result.output
+    assert (folder / "key").read_text() == "secret"

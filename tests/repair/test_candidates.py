@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from pytest_loop.repair.candidates import Candidate, DuplicateFilter, rank_candidates
+from pytest_loop.repair.candidates import DuplicateFilter, EditCandidate, rank_candidates
 from pytest_loop.repair.edit_unit import split_units
 from pytest_loop.repair.editable_files import EditableFiles, is_product_code
 from pytest_loop.repair.python_source import PythonSource
@@ -55,7 +55,7 @@ def test_invalid_unchanged_and_duplicate_candidates_are_dropped() -> None:
     unit = next(split_units(make_source()))
 
     def parse(text: str) -> object:
-        return duplicates.parse_if_new(Candidate(unit, (TextEdit(at, at + 5, text),), "const", 5, 1.0, 1.0, 1))
+        return duplicates.parse_if_new(EditCandidate(unit, (TextEdit(at, at + 5, text),), "const", 5, 1.0, 1.0, 1))
 
     duplicates = DuplicateFilter()
     assert parse("a <") is None

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Answer, Check, Context, find_obstacle, format_value, run_check
+from pytest_loop.rules.checks.check import Check, Context, JudgeReply, find_obstacle, format_value, run_check
 from pytest_loop.rules.checks.python_checks import Python
 from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
@@ -195,9 +195,9 @@ def test_formatted_values_are_short() -> None:
 def test_judge_and_person_answer_checks(tmp_path: Path) -> None:
     questions: list[str] = []
 
-    def ask(question: str) -> Answer:
+    def ask(question: str) -> JudgeReply:
         questions.append(question)
-        return Answer("kind" in question, "it is rude", "the words")
+        return JudgeReply("kind" in question, "it is rude", "the words")
 
     context = Context(tmp_path, tmp_path, ask=ask, is_confirmed=True)
     assert run_check(build_check({"judge": "is it kind?"}), context) == ()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
-from pytest_loop.rules.checks.check import Answer, Context
+from pytest_loop.rules.checks.check import Context, JudgeReply
 from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.reuse import VerdictCache
@@ -30,7 +30,9 @@ class Project:
         rule = Rule(id="a.it", description="it", **fields)
         judged = LoadedRule(rule, build_check(raw), self.folder, 1, fixtures, raw=raw)
         place = Path("artifact.md") if artifact else None
-        context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
+        context = Context(
+            self.folder, self.folder, place, Documents(self.folder), ask=lambda _: JudgeReply(passed=True)
+        )
 
         reuse = VerdictCache(self.known)
         inputs = reuse.hash_inputs(judged, context)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
+from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression, OptionDecision
 from pytest_loop.core.workload.measurement import Change
 from pytest_loop.inference.gates import Confirm
 from pytest_loop.run.questions import Gates, ask_about_plateau, ask_about_regression, ask_for_option
@@ -35,7 +35,7 @@ def make_ask(*words: str) -> Callable[[str], str]:
 def test_answer_chooses_an_option_skips_or_is_feedback(answer: str, chosen: int | None, feedback: str) -> None:
     decision = ask_for_option(make_ask(answer))
     assert (decision.chosen, decision.feedback) == (chosen, feedback)
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, OptionDecision)
     assert decision.reason.endswith("by a person")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
+from pytest_loop.core.events.run_decision import Action
 from pytest_loop.core.events.run_payloads import (
-    Action,
     ChecksPrepared,
     CritiqueDone,
     EvaluationDone,
@@ -19,7 +19,7 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.evaluation import Critique, Evaluation
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, SessionPlan
-from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason, Step, Target
+from pytest_loop.core.model.vocabulary import Kind, Reason, ReviewStatus, Step, Target
 from pytest_loop.run.steps import RunSteps, end_run
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import AgentSettings
@@ -108,7 +108,7 @@ def test_evaluation_and_review_are_recorded_with_the_decision_that_follows() -> 
     assert concluded.decision is not None
     assert concluded.decision.action is Action.RETRY
     run.evaluate().evaluate()
-    review = STEPS.conclude(ReviewDone(status=Opinion.REJECT, feedback="shorter"), run.state)
+    review = STEPS.conclude(ReviewDone(status=ReviewStatus.REJECT, feedback="shorter"), run.state)
     assert review.dump()["decision"]["feedback"]["actionable_items"] == ["shorter"]
     assert STEPS.conclude(PlanCreated(), run.state) == PlanCreated()
 

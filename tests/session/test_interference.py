@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.session.interference import EXECUTES, Watch, list_namespaces
+from pytest_loop.session.interference import EXECUTES, InterferenceWatch, list_namespaces
 
 list_namespaces()  # as a session does: while a test runs, pytest replaces some functions itself
 Run = Callable[[str], set[tuple[str, str]]]
@@ -25,7 +25,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(owner, name, vars(owner)[name])
 
     def run(text: str) -> set[tuple[str, str]]:
-        watch = Watch(tmp_path)
+        watch = InterferenceWatch(tmp_path)
         watch.start()
         module = types.ModuleType("product")
         monkeypatch.setitem(sys.modules, "product", module)
@@ -86,7 +86,7 @@ def test_mock_in_the_library_is_no_interference(run: Run) -> None:
 
 def test_library_is_compared_at_the_end_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fixture of a module may replace it between two tests."""
-    watch = Watch(tmp_path)
+    watch = InterferenceWatch(tmp_path)
     monkeypatch.setattr(math, "isclose", math.isfinite)
     watch.check(is_end=False)
     assert not watch.found

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.protocol import (
     AgentError,
@@ -26,7 +26,7 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.check import Answer
+from pytest_loop.rules.checks.check import JudgeReply
 from pytest_loop.session import judge_service
 from pytest_loop.session.judge_service import JudgeService, ask_judge
 
@@ -60,7 +60,7 @@ def test_a_question_from_another_process_is_answered(serve: Serve, tmp_path: Pat
     script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.judge_service import ask_judge\nprint(ask_judge(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
     done = subprocess.run([sys.executable, "-c", script, service.address, service.key], capture_output=True, check=True)
     assert done.stdout.decode() == "Grüße\n"
-    assert ask_judge(service.address, service.key, "and so?", None) == Answer(
+    assert ask_judge(service.address, service.key, "and so?", None) == JudgeReply(
         passed=True, reason="Grüße", evidence="line 1"
     )
     assert questions == [("so?", Path("/x")), ("and so?", None)]
@@ -191,7 +191,7 @@ sys.stdin.readline()
         assert child.stdin
         assert child.stdout
         address, key = json.loads(child.stdout.readline())
-        answers: list[Answer] = []
+        answers: list[JudgeReply] = []
         thread = threading.Thread(target=lambda: answers.append(ask_judge(address, key, "so?", None)))
         thread.start()
         time.sleep(0.3)
@@ -231,7 +231,7 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     path = tmp_path / "guide.md"
     path.write_text("# Guide")
     agent = ScriptedAgent(YES)
-    judge = Judge(agent, tmp_path, "nonce", iteration=3, phase="B")
+    judge = AgentJudge(agent, tmp_path, "nonce", iteration=3, phase="B")
     assert judge.answer("Is it good?", path) == JudgeAnswer(passed=True, reason="r")
     request = agent.requests[0]
     assert (request.step, request.iteration, request.phase, request.workspace) == ("JUDGE", 3, "B", tmp_path)
@@ -246,13 +246,13 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
 
 def test_a_prompt_can_be_replaced(tmp_path: Path) -> None:
     agent = ScriptedAgent(YES)
-    Judge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
+    AgentJudge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
     assert agent.requests[0].prompt == "JUDGE?"
 
 
 def test_a_question_without_a_document_is_about_the_project(tmp_path: Path) -> None:
     agent = ScriptedAgent(YES, YES)
-    judge = Judge(agent, tmp_path, "nonce")
+    judge = AgentJudge(agent, tmp_path, "nonce")
     judge.answer("Is it good?", None)
     judge.answer("Is it bad?", None)
     assert agent.requests[0].artifact is None
@@ -262,7 +262,7 @@ def test_a_question_without_a_document_is_about_the_project(tmp_path: Path) -> N
 
 
 def test_a_missing_document_fails_without_a_request(tmp_path: Path) -> None:
-    judge = Judge(ScriptedAgent(), tmp_path, "nonce")
+    judge = AgentJudge(ScriptedAgent(), tmp_path, "nonce")
     assert judge.answer("Is it good?", tmp_path / "none").passed is False
     (tmp_path / "large").write_bytes(b"x" * (8 * 1024**2 + 1))
     with pytest.raises(AgentError, match=r"expected at most 8 MB to judge, found more: .*/large"):
@@ -271,7 +271,7 @@ def test_a_missing_document_fails_without_a_request(tmp_path: Path) -> None:
 
 def test_the_problem_of_an_answer_is_in_the_next_prompt_only(tmp_path: Path) -> None:
     agent = ScriptedAgent(AgentReply(text="yes"), YES, YES)
-    judge = Judge(agent, tmp_path, "nonce")
+    judge = AgentJudge(agent, tmp_path, "nonce")
     with pytest.raises(AgentError, match="expected a JSON object, found 'yes'"):
         judge.answer("Is it good?", None)
     judge.answer("Is it good?", None)
@@ -281,7 +281,7 @@ def test_the_problem_of_an_answer_is_in_the_next_prompt_only(tmp_path: Path) -> 
 
 
 def test_a_judge_stops_when_its_service_is_closed(serve: Serve, tmp_path: Path) -> None:
-    judge = Judge(ScriptedAgent(YES), tmp_path, "nonce")
+    judge = AgentJudge(ScriptedAgent(YES), tmp_path, "nonce")
     service = JudgeService(judge.answer, judge.cancel)
     service.close()
     with pytest.raises(StopRequestedError):

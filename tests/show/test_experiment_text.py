@@ -32,7 +32,7 @@ def end(run: ScriptedExperiment) -> ScriptedExperiment:
 
 
 def test_draft_counts_the_roles_of_cases() -> None:
-    run = ScriptedExperiment(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
+    run = ScriptedExperiment(held_out="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
     assert list(render_experiment_draft(run.state)) == [
         "workload    letters (loop.manifest.json)",
         "task        x",
@@ -131,7 +131,7 @@ def test_verdict_says_whether_anything_was_edited(letters: list[str], because: s
 
 
 def test_gap_of_held_out_cases_is_shown() -> None:
-    run = end(ScriptedExperiment(4, hidden="d").measure("F..F", "...F"))
+    run = end(ScriptedExperiment(4, held_out="d").measure("F..F", "...F"))
     assert list(closing_lines(run.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )

@@ -37,7 +37,7 @@ def render_prompt(run: ScriptedExperiment, **more: Any) -> str:
 
 
 def test_prompt_has_files_cases_and_hypotheses() -> None:
-    run = ScriptedExperiment(5, on_regression="different", hidden="e", guards="b")
+    run = ScriptedExperiment(5, on_regression="different", held_out="e", guards="b")
     add_measurement(add_measurement(run, "F.FFF"), ".FFEF")
     run.advance_to(Kind.CRITIQUE_DONE).record(
         Kind.PHASE_ERROR, step="CRITIQUE", reason="expected a mechanism, found ''"
@@ -48,8 +48,8 @@ def test_prompt_has_files_cases_and_hypotheses() -> None:
     assert text == GOLDEN.read_text()
 
 
-def test_hidden_cases_are_not_in_the_prompt() -> None:
-    text = render_prompt(add_measurement(ScriptedExperiment(3, hidden="c"), "FFF"))
+def test_held_out_cases_are_not_in_the_prompt() -> None:
+    text = render_prompt(add_measurement(ScriptedExperiment(3, held_out="c"), "FFF"))
     assert "no a" in text
     assert "no c" not in text
     assert "Fail: a, b\n" in text

@@ -73,7 +73,7 @@ Start = Callable[..., StepRunner]
 def start(write_workload: Callable[..., Path], tmp_path: Path) -> Iterator[Start]:
     projects: list[SealedFiles] = []
 
-    def create(*answers: Answer, hidden: tuple[str, ...] = (), ask: Any = None, **policy: Any) -> StepRunner:
+    def create(*answers: Answer, held_out: tuple[str, ...] = (), ask: Any = None, **policy: Any) -> StepRunner:
         write_workload()
         project = SealedFiles(tmp_path, tmp_path / ".loop" / "guide", ["cases/", MANIFEST], outputs=["out/"])
         project.record_start()
@@ -89,7 +89,7 @@ def start(write_workload: Callable[..., Path], tmp_path: Path) -> Iterator[Start
             cases=CASES,
             artifacts=("prompt.md",),
             policy=Policy.model_validate(policy),
-            hidden=frozenset(hidden),
+            held_out_cases=frozenset(held_out),
         )
         return StepRunner(run, experiment, ask)
 
@@ -104,11 +104,11 @@ def test_calibration_runs_the_first_case(start: Start) -> None:
     assert payload.proof.pipeline_result == "passed"
 
 
-@pytest.mark.parametrize(("hidden", "critiques"), [((), 1), (("cases/b.txt",), 0)])
-def test_measurement_has_the_result_of_each_case_and_no_details_of_hidden_ones(
-    start: Start, hidden: tuple[str, ...], critiques: int
+@pytest.mark.parametrize(("held_out", "critiques"), [((), 1), (("cases/b.txt",), 0)])
+def test_measurement_has_the_result_of_each_case_and_no_details_of_held_out_ones(
+    start: Start, held_out: tuple[str, ...], critiques: int
 ) -> None:
-    steps = start(hidden=hidden)
+    steps = start(held_out=held_out)
     evidence = {
         f"{MANIFEST}::cases/a.txt": Evidence(outcome=Outcome.PASSED),
         f"{MANIFEST}::cases/b.txt": Evidence(outcome=Outcome.FAILED, findings=(Finding(expected="TWO", found="two"),)),

@@ -64,8 +64,8 @@ def test_case_with_several_remarks_counts_once() -> None:
     assert dict(render_sections(history, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
 
 
-def test_hidden_cases_are_counted_apart() -> None:
-    started = ScriptedExperiment(hidden="c").events[0]
+def test_held_out_cases_are_counted_apart() -> None:
+    started = ScriptedExperiment(held_out="c").events[0]
     history = read_experiment([started, make_measurement_event("F.F"), make_measurement_event("..F", 2)])
     assert (history.held_out, history.measurements[-1].has_converged) == ((0, 1), True)
     assert isinstance(history.final, Measurement)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.check import Answer
+from pytest_loop.rules.checks.check import JudgeReply
 from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.case_cache import CaseCache
 from pytest_loop.workloads.cases import Workload
@@ -136,7 +136,7 @@ def test_blocked_output_path_is_an_infrastructure_error(open_workload: OpenWorkl
 def test_unreadable_prompt_is_an_infrastructure_error(open_workload: OpenWorkload, folder: Path) -> None:
     workload = open_workload({"review.md": ""}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     (folder / "review.md").write_bytes(b"ok\n\xff")
-    result = Pipeline(workload, ask=lambda *_: Answer(True)).run_case(workload.cases[0])
+    result = Pipeline(workload, ask=lambda *_: JudgeReply(True)).run_case(workload.cases[0])
     assert result.text == "review.md:2: expected UTF-8 text, found the byte 0xff"
 
 
@@ -151,9 +151,9 @@ def test_reviewer_may_reject_without_a_reason(open_workload: OpenWorkload) -> No
     )
     questions: list[tuple[str, Path]] = []
 
-    def ask(question: str, artifact: Path) -> Answer:
+    def ask(question: str, artifact: Path) -> JudgeReply:
         questions.append((question, artifact))
-        return Answer(False)
+        return JudgeReply(False)
 
     result = Pipeline(workload, ask=ask).run_case(workload.cases[0])
     assert [str(remark) for remark in result.critiques] == ["the reviewer says no"]

@@ -20,7 +20,7 @@ from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.analysis import Analysis, Option
-from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, OnPlateau, OnRegression
+from pytest_loop.core.workload.hypotheses import Hypothesis, HypothesisOutcome, OnPlateau, OnRegression, OptionDecision
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof, LoopProof, StartProof
 
@@ -77,7 +77,7 @@ class OptionChosen(RefinementDone):
     """The decision about an analysis, and the edit that was made."""
 
     markers = ("decision",)
-    decision: Decision
+    decision: OptionDecision
     option: Option | None = None
 
 
@@ -85,7 +85,7 @@ class HypothesisFormed(Hypothesis, Payload):
     kind = Kind.HYPOTHESIS_FORMED
 
 
-class HypothesisJudged(Judgement, Payload):
+class HypothesisJudged(HypothesisOutcome, Payload):
     kind = Kind.HYPOTHESIS_JUDGED
 
 

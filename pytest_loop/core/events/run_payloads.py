@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
+from pydantic import BeforeValidator, ConfigDict, Field, field_serializer
 
+from pytest_loop.core.events.run_decision import OptionalDecision
 from pytest_loop.core.model.changed_parts import ChangedParts
-from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
+from pytest_loop.core.model.prepared_checks import RuleChecks
 from pytest_loop.core.model.rules import Phase, Severity, Value, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RuleChecks, RunState, Usage
+from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.experiment_state import parse_state
 
@@ -23,14 +23,6 @@ def _parse_seconds(value: Any) -> float | None:
     """Return None for a clock that went backwards or is not a number."""
     is_number = isinstance(value, (int, float)) and 0 <= value < _MAX_SECONDS
     return float(value) if is_number else None
-
-
-def _parse_decision(value: Any) -> Any:
-    """Return None for a decision in the form of another tool."""
-    try:
-        return RunDecision.model_validate(value)
-    except ValidationError:
-        return None
 
 
 class Payload(Value):
@@ -70,51 +62,6 @@ class StepPayload(Payload):
     answer: str = ""
 
     completes: ClassVar[Step | None] = None
-
-
-class Action(str, Enum):
-    """The consequence of an evaluation."""
-
-    PROCEED = "proceed"
-    RETRY = "retry"
-    ESCALATE = "escalate"
-    HOLD = "hold"
-
-
-class Feedback(Value):
-    """The instructions for the next iteration."""
-
-    summary: str
-    actionable_items: tuple[str, ...]
-    priority: str
-
-
-class EscalationContext(Value):
-    """A summary of the attempts so far, for a person; `diff` is the change that they made."""
-
-    attempts_summary: tuple[str, ...]
-    pattern_detected: str
-    diff: str = ""
-
-
-class RunDecision(Value):
-    """The decision after an evaluation, in the form of CONTRACTS 5; each action has its own keys."""
-
-    action: Action
-    message: str | None = None
-    iteration: int | None = None
-    feedback: Feedback | None = None
-    waiting_for: tuple[str, ...] | None = None
-    context: EscalationContext | None = None
-    question: str | None = None
-    alternatives: tuple[Alternative, ...] | None = None
-    task_id: str = ""
-
-    def dump(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_unset=True)
-
-
-Decision = Annotated[RunDecision | None, BeforeValidator(_parse_decision)]
 
 
 class RunStarted(Payload):
@@ -222,7 +169,7 @@ class EvaluationDone(Evaluation, StepPayload):
     completes = Step.EVALUATE
     verdicts: dict[Verdict, dict[Severity, list[str]]] = Field(default_factory=dict)
     rewrites: int = 0
-    decision: Decision = None
+    decision: OptionalDecision = None
 
     def in_phase(self, phase: Phase) -> Evaluation:
         """Return the evaluation alone; its phase is that of the event."""
@@ -232,7 +179,7 @@ class EvaluationDone(Evaluation, StepPayload):
 
 class ReviewDone(Review, Payload):
     kind = Kind.REVIEW_DONE
-    decision: Decision = None
+    decision: OptionalDecision = None
 
 
 class CritiqueDone(Critique, StepPayload):
@@ -298,7 +245,7 @@ class EndPayload(Payload):
     """Why a run ended; the four fields about time are written when a budget is used up."""
 
     reason: str | None = None
-    decision: Decision = None
+    decision: OptionalDecision = None
     completed_phase_seconds: float | None = None
     max_completed_phase_seconds: int | None = None
     overshoot_seconds: float | None = None

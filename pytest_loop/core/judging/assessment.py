@@ -1,4 +1,4 @@
-"""The evaluation of one evaluation, as a run stores it."""
+"""Make the evaluation that a run stores from the evidence of one session."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def group_verdicts(criteria: RunCriteria, evaluation: Evaluation) -> dict[Verdic
 
 def _score_held_out_rules(results: Iterable[Result]) -> float | None:
     """Return the score of the rules that agents do not see, or None if there are none."""
-    hidden = [result for result in results if result.rule.holdout and result.verdict is not Verdict.NA]
-    if not hidden:
+    held_out = [result for result in results if result.rule.holdout and result.verdict is not Verdict.NA]
+    if not held_out:
         return None
-    total = sum_weights(result.rule for result in hidden)
-    earned = sum_weights(result.rule for result in hidden if result.verdict is Verdict.PASS)
+    total = sum_weights(result.rule for result in held_out)
+    earned = sum_weights(result.rule for result in held_out if result.verdict is Verdict.PASS)
     return round(float(earned / total), 6) if total else 1.0
 
 

@@ -11,7 +11,7 @@ from pytest_loop.core.model.evaluation import Critique, Evaluation, Issue, Novel
 from pytest_loop.core.model.rules import Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Review
-from pytest_loop.core.model.vocabulary import Opinion
+from pytest_loop.core.model.vocabulary import ReviewStatus
 from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
 from pytest_loop.core.text.lengths import estimate_tokens, fit_tokens, shorten
 from pytest_loop.core.text.signature import compute_fingerprint
@@ -86,7 +86,7 @@ def _join_findings(findings: Sequence[SealFinding]) -> str:
 
 
 def _report_review(review: Review | None) -> Iterator[Issue]:
-    if review and review.status is Opinion.REJECT:
+    if review and review.status is ReviewStatus.REJECT:
         yield Issue(
             rule_id="the review",
             problem=shorten(review.feedback, 800) or "a person does not accept it, and did not say why",

@@ -14,36 +14,10 @@ Read = tuple[str, str]
 _DOCUMENTS = re.compile(r"(?:[^/]+|docs?/.*)\.(?:md|rst|adoc)", re.I)
 # Sources of other languages: tests read them to check them.
 _SOURCES = frozenset(
-    [
-        "py",
-        "pyi",
-        "js",
-        "mjs",
-        "cjs",
-        "ts",
-        "tsx",
-        "jsx",
-        "vue",
-        "go",
-        "rs",
-        "java",
-        "kt",
-        "c",
-        "h",
-        "cc",
-        "cpp",
-        "hpp",
-        "rb",
-        "php",
-        "sh",
-        "sql",
-        "html",
-        "css",
-        "j2",
-        "jinja",
-        "tmpl",
-        "proto",
-    ]
+    {
+        *("py", "pyi", "js", "mjs", "cjs", "ts", "tsx", "jsx", "vue", "go", "rs", "java", "kt", "c", "h"),
+        *("cc", "cpp", "hpp", "rb", "php", "sh", "sql", "html", "css", "j2", "jinja", "tmpl", "proto"),
+    }
 )
 # Files that describe the project; tests compare them with its code.
 _PROJECT_FILES = frozenset(

@@ -73,7 +73,7 @@ _MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Source:
+class ChangedSource:
     """A source file of the product now and when the run started (None: it is new)."""
 
     path: str
@@ -87,7 +87,7 @@ def is_void(findings: Iterable[SealFinding]) -> bool:
 
 
 def find_suspicious_changes(
-    sources: Iterable[Source], allowed: frozenset[str], *, is_linted: bool
+    sources: Iterable[ChangedSource], allowed: frozenset[str], *, is_linted: bool
 ) -> Iterator[SealFinding]:
     """Find code that a change of the product should not add.
 
@@ -109,7 +109,7 @@ def find_suspicious_changes(
             yield SealFinding(kind="equality", path=source.path, detail=detail)
 
 
-def find_copied_literals(sources: Iterable[Source], tests: Iterable[str]) -> Iterator[SealFinding]:
+def find_copied_literals(sources: Iterable[ChangedSource], tests: Iterable[str]) -> Iterator[SealFinding]:
     """Find values of the tests that newly occur in the product; they may be right or written to please."""
     expected = {value for text in tests for value in _find_literals(text)}
     for source in sources:
@@ -217,7 +217,7 @@ def _evaluate_constant(node: ast.AST | None) -> object:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, bool) else None
 
 
-def _find_new_silencers(sources: Sequence[Source]) -> Iterator[SealFinding]:
+def _find_new_silencers(sources: Sequence[ChangedSource]) -> Iterator[SealFinding]:
     """Find silencers that a change adds; one that moves to another file is not new."""
     before = [_count_silencers(source.path, source.before or "") for source in sources]
     after = [_count_silencers(source.path, source.after) for source in sources]

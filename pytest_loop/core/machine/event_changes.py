@@ -33,10 +33,11 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Best
 from pytest_loop.core.model.escalation import Answer
 from pytest_loop.core.model.evaluation import Critique
+from pytest_loop.core.model.prepared_checks import PreparedChecks
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
-from pytest_loop.core.model.vocabulary import Opinion, Place, Reason, Status, Step, Target, name_user_stop
+from pytest_loop.core.model.run_state import Review, RunState, State, StepErrors, Stop
+from pytest_loop.core.model.vocabulary import Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
 
 Changes = dict[str, Any]
 
@@ -236,7 +237,7 @@ def _record_answer(payload: Answered, state: RunState) -> Changes:
         confirmed = (*state.signals.confirmed_rules, *payload.confirmed)
         changes |= {"current_step": Place.EVALUATE, "confirmed_rules": confirmed}
     elif state.is_review_pending:
-        changes["review"] = Review(status=Opinion.REJECT, feedback=payload.text)
+        changes["review"] = Review(status=ReviewStatus.REJECT, feedback=payload.text)
     if payload.unseal and state.setup.seal:
         changes["seal"] = state.setup.seal.unseal(payload.unseal)
     return changes

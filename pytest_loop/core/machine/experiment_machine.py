@@ -26,7 +26,7 @@ from pytest_loop.core.workload.analysis import TriedEdit
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import (
     Hypothesis,
-    Judgement,
+    HypothesisOutcome,
     OnPlateau,
     OnRegression,
     decide_on_plateau,
@@ -154,7 +154,7 @@ def _keep_outcomes(measurement: Measurement) -> Measurement:
 @_compute_experiment_changes.register
 def _measure_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
     """Add the baseline; suggest a focus and guards if the user named none."""
-    focus, guards = suggest_cases(payload.measurement, experiment.hidden)
+    focus, guards = suggest_cases(payload.measurement, experiment.held_out_cases)
     changes = _measure(payload, experiment)
     return {**changes, "focus": experiment.focus or focus, "guards": experiment.guards or guards}
 
@@ -180,7 +180,7 @@ def _form_hypothesis(payload: HypothesisFormed, experiment: Experiment) -> Chang
 
 @_compute_experiment_changes.register
 def _judge_hypothesis(payload: HypothesisJudged, experiment: Experiment) -> Changes:
-    return {"judgements": (*experiment.judgements, Judgement.model_validate(dict(payload)))}
+    return {"hypothesis_outcomes": (*experiment.hypothesis_outcomes, HypothesisOutcome.model_validate(dict(payload)))}
 
 
 @_compute_experiment_changes.register

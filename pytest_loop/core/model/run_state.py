@@ -10,9 +10,11 @@ from pytest_loop.core.model.attempt import Attempt, Best
 from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.escalation import Answer, IterationControl
 from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
+from pytest_loop.core.model.prepared_checks import PreparedChecks
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
+from pytest_loop.core.model.run_origin import ConfirmedDraft, Origin
+from pytest_loop.core.model.vocabulary import Place, ReviewStatus, Status, Step, Target
 
 SHORT_HASH_LENGTH = 8
 # The name under which a person confirms that an agent rightly changed no file.
@@ -97,48 +99,11 @@ class Breakers(Value):
     confidence: float = 0.0
 
 
-class ConfirmedDraft(Value):
-    """The draft that was confirmed before the run began.
-
-    `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
-    undo.
-    """
-
-    shape: str = "tool"
-    workflow: str = ""
-    reversal: str = "2B"
-    clarity: int | None = None
-    confirmed_by: str = ""
-
-
 class Review(Value):
     """A person's opinion of work that passes every rule."""
 
-    status: Opinion
+    status: ReviewStatus
     feedback: str = ""
-
-
-class RuleChecks(Value):
-    """The concrete checks that an agent made of one rule's sentence."""
-
-    rule_id: str
-    check: Any = None
-
-
-class PreparedChecks(Value):
-    """All prepared checks; keys of other tools are kept."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-
-    checks: tuple[RuleChecks, ...] = ()
-
-
-class Origin(Value):
-    """How a run was started: its command line, the commit that was checked out, and the versions of programs."""
-
-    command: str = ""
-    revision: str = ""
-    versions: dict[str, str] = Field(default_factory=dict)
 
 
 class Setup(Value):
@@ -290,11 +255,11 @@ class RunState(Value):
     @property
     def is_rejected(self) -> bool:
         """Whether a person wants something else, although the rules pass."""
-        return self.signals.review is not None and self.signals.review.status is Opinion.REJECT
+        return self.signals.review is not None and self.signals.review.status is ReviewStatus.REJECT
 
     @property
     def is_review_pending(self) -> bool:
-        return self.signals.review is not None and self.signals.review.status is Opinion.PENDING
+        return self.signals.review is not None and self.signals.review.status is ReviewStatus.PENDING
 
     @property
     def has_empty_edit(self) -> bool:

@@ -43,7 +43,7 @@ class Step(str, Enum):
     REFINE = "REFINE"
 
 
-class Opinion(str, Enum):
+class ReviewStatus(str, Enum):
     """A person's opinion of work that passes every rule; PENDING is no answer yet."""
 
     APPROVE = "approve"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.run_payloads import Action, EndPayload, EscalationContext, Feedback, RunDecision
+from pytest_loop.core.events.run_decision import Action, EscalationContext, Feedback, RunDecision
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.run_state import UNCHANGED_FILES, RunState
 from pytest_loop.core.model.vocabulary import Reason
@@ -43,13 +42,6 @@ def decide(state: RunState, reason: Reason | None) -> RunDecision:
         question=question,
         **({"alternatives": alternatives} if alternatives else {}),
     )
-
-
-def find_escalation_diff(events: Sequence[Event]) -> str:
-    """Return the change that the last event of a run shows to a person, if it is an escalation."""
-    payload = events[-1].payload if events else None
-    decision = payload.decision if isinstance(payload, EndPayload) else None
-    return decision.context.diff if decision and decision.context else ""
 
 
 def _make_decision(state: RunState, action: Action, **fields: Any) -> RunDecision:

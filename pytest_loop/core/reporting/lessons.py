@@ -91,11 +91,11 @@ def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
     Lessons of the same rule come first, then those of edits that fixed little else, then the newest. Held-out rules are
     left out.
     """
-    hidden = {rule.id for rule in state.criteria.rules if rule.holdout}
+    held_out = {rule.id for rule in state.criteria.rules if rule.holdout}
     ranked: list[tuple[int, Lesson]] = []
     signatures: set[str] = set()
     for failing in _list_failing(state.evaluation):
-        if failing.id in hidden or failing.signature in signatures:
+        if failing.id in held_out or failing.signature in signatures:
             continue
         signatures.add(failing.signature)
         fitting = _drop_same_edits(lesson for lesson in lessons if lesson.signature == failing.signature)

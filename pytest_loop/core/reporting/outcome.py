@@ -120,8 +120,8 @@ def build_result(state: RunState, events: Sequence[Event], history: str) -> dict
 
 def _build_workload(experiment: Experiment) -> dict[str, Any]:
     """Return the part of the result that only experiments have."""
-    hidden = experiment.count_held_out()
-    truths = {judgement.iteration: judgement.truth.value for judgement in experiment.judgements}
+    held_out = experiment.count_held_out()
+    truths = {outcome.iteration: outcome.truth.value for outcome in experiment.hypothesis_outcomes}
     measurements, last = experiment.visible_measurements, experiment.last
     return {
         "id": experiment.workload,
@@ -136,7 +136,7 @@ def _build_workload(experiment: Experiment) -> dict[str, Any]:
             {"iteration": belief.iteration, "theory": belief.theory, "truth": truths.get(belief.iteration, "untested")}
             for belief in experiment.hypotheses
         ],
-        "held_out": {"passing": hidden[0], "total": hidden[1]} if hidden else None,
+        "held_out": {"passing": held_out[0], "total": held_out[1]} if held_out else None,
     }
 
 

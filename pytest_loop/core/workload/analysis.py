@@ -20,7 +20,7 @@ StrippedText = Annotated[str, StringConstraints(strip_whitespace=True)]
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Confidence(str, Enum):
+class OptionConfidence(str, Enum):
     """The composer's confidence in an option."""
 
     HIGH = "high"
@@ -31,7 +31,7 @@ class Confidence(str, Enum):
 def _parse_confidence(value: Any) -> Any:
     """Accept the first letter and capitals too."""
     text = str(value).strip().lower()
-    return next((level for level in Confidence if text and level.value.startswith(text)), value)
+    return next((level for level in OptionConfidence if text and level.value.startswith(text)), value)
 
 
 class Option(Value):
@@ -46,7 +46,7 @@ class Option(Value):
     improves: tuple[str, ...] = ()
     regresses: tuple[str, ...] = ()
     risk: StrippedText = ""
-    confidence: Annotated[Confidence, BeforeValidator(_parse_confidence)] = Confidence.MEDIUM
+    confidence: Annotated[OptionConfidence, BeforeValidator(_parse_confidence)] = OptionConfidence.MEDIUM
 
     @property
     def edit(self) -> tuple[str, str, str]:

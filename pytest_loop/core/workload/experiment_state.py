@@ -5,22 +5,30 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.workload.analysis import Analysis, Option, TriedEdit
-from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, OnPlateau, OnRegression, Policy
+from pytest_loop.core.workload.hypotheses import (
+    Hypothesis,
+    HypothesisOutcome,
+    OnPlateau,
+    OnRegression,
+    OptionDecision,
+    Policy,
+)
 from pytest_loop.core.workload.measurement import Measurement
 
 
 class Experiment(Value):
     """The decisions from the start of an experiment, and its results since.
 
-    `cases` are run; `hidden` are those that no composer sees. The last of the `measurements` is complete, of the others
-    only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the hashes of the `files`
-    that it is about), `decision`, `regression` and `plateau` belong to the last measurement; `settled` is the iteration
-    after which it was last decided to continue at a plateau. `first_hypothesis` is what the baseline tests.
+    `cases` are run; `held_out_cases` are those that no composer sees. The last of the `measurements` is complete,
+    of the others only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the
+    hashes of the `files` that it is about), `decision`, `regression` and `plateau` belong to the last measurement;
+    `settled` is the iteration after which it was last decided to continue at a plateau. `first_hypothesis` is what
+    the baseline tests.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ignored_types=(cached_property,), defer_build=True)
@@ -33,26 +41,29 @@ class Experiment(Value):
     focus: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    hidden: frozenset[str] = frozenset()
+    # Experiments of earlier versions have the second names.
+    held_out_cases: frozenset[str] = Field(frozenset(), validation_alias=AliasChoices("held_out_cases", "hidden"))
     plan: str = ""
     first_hypothesis: str = ""
     is_calibrated: bool | None = None
     measurements: tuple[Measurement, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
-    judgements: tuple[Judgement, ...] = ()
+    hypothesis_outcomes: tuple[HypothesisOutcome, ...] = Field(
+        (), validation_alias=AliasChoices("hypothesis_outcomes", "judgements")
+    )
     edit: Option | None = None
     tried: tuple[TriedEdit, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     analysis: Analysis | None = None
-    decision: Decision | None = None
+    decision: OptionDecision | None = None
     regression: OnRegression | None = None
     plateau: OnPlateau | None = None
     settled: int = -1
 
     @cached_property
     def visible_measurements(self) -> tuple[Measurement, ...]:
-        """The measurements without hidden cases: only these decide how the experiment continues."""
-        return tuple(measurement.exclude_cases(self.hidden) for measurement in self.measurements)
+        """The measurements without held-out cases: only these decide how the experiment continues."""
+        return tuple(measurement.exclude_cases(self.held_out_cases) for measurement in self.measurements)
 
     @property
     def last(self) -> Measurement | None:
@@ -75,7 +86,7 @@ class Experiment(Value):
     @property
     def untested(self) -> Hypothesis | None:
         """The hypothesis that the last measurement is about, until it is judged."""
-        judged = {judgement.iteration for judgement in self.judgements}
+        judged = {outcome.iteration for outcome in self.hypothesis_outcomes}
         last = self.measurements[-1].iteration if self.measurements else 0
         open_hypotheses = (
             hypothesis
@@ -85,10 +96,10 @@ class Experiment(Value):
         return next(open_hypotheses, None)
 
     def count_held_out(self) -> tuple[int, int] | None:
-        """Return how many hidden cases passed last, and of how many; None if there are none."""
+        """Return how many held-out cases passed last, and of how many; None if there are none."""
         results = self.measurements[-1].results if self.measurements else ()
-        hidden = [result for result in results if result.id in self.hidden]
-        return (sum(result.passed for result in hidden), len(hidden)) if hidden else None
+        held_out = [result for result in results if result.id in self.held_out_cases]
+        return (sum(result.passed for result in held_out), len(held_out)) if held_out else None
 
     def replace(self, **changes: Any) -> Experiment:
         """Return a copy; a model copy would keep cached properties."""

@@ -1,4 +1,4 @@
-"""Hypotheses of an experiment, their judgement, and the policies that decide how to continue."""
+"""Hypotheses of an experiment, their outcome, and the policies that decide how to continue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Hypothesis(Value):
     regresses: tuple[str, ...] = ()
 
 
-class Judgement(Value):
+class HypothesisOutcome(Value):
     """The verdict of a measurement on a hypothesis.
 
     `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
@@ -55,7 +55,7 @@ class Judgement(Value):
 
 def judge_hypothesis(
     hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()
-) -> Judgement:
+) -> HypothesisOutcome:
     """Compare a prediction with the change between two measurements.
 
     It is confirmed if all its cases improved and no guard regressed.
@@ -63,7 +63,7 @@ def judge_hypothesis(
     change = compare_measurements(before, after)
     improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
     broken = tuple(case for case in change.regressions if case in guards)
-    return Judgement(
+    return HypothesisOutcome(
         iteration=hypothesis.iteration,
         truth=_decide_truth(len(improved), len(hypothesis.prediction), bool(broken)),
         improved=improved,
@@ -82,26 +82,21 @@ def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth
     return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY_CONFIRMED
 
 
-class Decision(Value):
+class OptionDecision(Value):
     """The number of the chosen option, or None to skip the iteration; `feedback` is for the composer."""
 
     chosen: Annotated[int, Field(ge=1, le=OPTION_COUNT)] | None
     reason: str = ""
     feedback: str = ""
 
-    @property
-    def is_override(self) -> bool:
-        """Whether an option other than the recommended one was chosen."""
-        return self.chosen is not None and self.chosen != 1
-
     def get_option(self, analysis: Analysis) -> Option | None:
         return None if self.chosen is None else analysis.options[self.chosen - 1]
 
 
-RECOMMENDED = Decision(chosen=1, reason="recommended")
+RECOMMENDED = OptionDecision(chosen=1, reason="recommended")
 
 
-def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
+def form_hypothesis(analysis: Analysis, decision: OptionDecision, iteration: int) -> Hypothesis | None:
     """Return the hypothesis behind the chosen option; None if no option was chosen."""
     option = decision.get_option(analysis)
     if option is None:

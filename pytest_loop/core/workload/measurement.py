@@ -100,8 +100,8 @@ class Measurement(Value):
     def _select_cases(self, outcome: CaseOutcome) -> frozenset[str]:
         return frozenset(result.id for result in self.results if result.outcome is outcome)
 
-    def exclude_cases(self, hidden: Collection[str]) -> Measurement:
-        results = tuple(result for result in self.results if result.id not in hidden)
+    def exclude_cases(self, cases: Collection[str]) -> Measurement:
+        results = tuple(result for result in self.results if result.id not in cases)
         return Measurement(iteration=self.iteration, results=results)
 
     def __str__(self) -> str:
@@ -136,7 +136,9 @@ def find_best(measurements: Sequence[Measurement]) -> Measurement:
     return max(measurements, key=lambda measurement: len(measurement.passing))
 
 
-def suggest_cases(measurement: Measurement, hidden: Collection[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def suggest_cases(
+    measurement: Measurement, held_out_cases: Collection[str] = ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Suggest up to five failing cases to look at first, and up to three passing ones as guards."""
-    visible = measurement.exclude_cases(hidden)
+    visible = measurement.exclude_cases(held_out_cases)
     return tuple(sorted(visible.failing)[:5]), tuple(sorted(visible.passing)[:3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from pytest_loop.inference.command_candidate import Candidate
+from pytest_loop.inference.command_candidate import CommandCandidate
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources.ci_pipelines import find_ci_candidates
 from pytest_loop.inference.sources.compiled_languages import find_compiled_candidates
@@ -17,13 +17,13 @@ from pytest_loop.inference.sources.task_runners import find_runner_candidates
 MAX_CANDIDATES = 500
 
 
-def find_candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[CommandCandidate]:
     """Return the commands of all layers, limited in number for each layer."""
     layers = (find_agent_file_candidates, find_manifest_candidates, find_ci_candidates, find_record_candidates)
     return [candidate for find in layers for candidate in islice(find(project), MAX_CANDIDATES)]
 
 
-def find_manifest_candidates(project: Project) -> Iterator[Candidate]:
+def find_manifest_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands that manifests and task runners of the project offer, each once."""
     finders = (find_python_candidates, find_node_candidates, find_compiled_candidates, find_runner_candidates)
     return iter(dict.fromkeys(chain.from_iterable(find(project) for find in finders)))

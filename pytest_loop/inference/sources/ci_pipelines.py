@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.data_files import collect_strings, get_line, get_list, get_mapping
 from pytest_loop.inference.project_files import MAX_SCRIPTS, Project
@@ -44,9 +44,9 @@ class _Script:
     is_ignored: bool = False
 
 
-def find_ci_candidates(project: Project) -> Iterator[Candidate]:
+def find_ci_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the verification commands of CI, each once; those of a delivery workflow only if there are no others."""
-    candidates: dict[bool, dict[tuple[str, str], Candidate]] = {False: {}, True: {}}
+    candidates: dict[bool, dict[tuple[str, str], CommandCandidate]] = {False: {}, True: {}}
     for path in sorted(project.texts):
         is_workflow = _WORKFLOW.fullmatch(path) is not None
         read = _read_workflow if is_workflow else _READERS.get(path)
@@ -61,13 +61,13 @@ def _is_delivery(*names: object) -> bool:
     return any(isinstance(name, str) and _DELIVERY.search(name) for name in names)
 
 
-def _find_in_script(path: str, script: _Script) -> Iterator[Candidate]:
+def _find_in_script(path: str, script: _Script) -> Iterator[CommandCandidate]:
     for step in split_steps(_mark_expressions(script.text, script.matrix), script.folder):
         for command in expand_matrix(step.command, script.matrix):
             if purpose := classify_command(command):
-                source = Source(path, script.line + step.offset)
+                source = SourceLine(path, script.line + step.offset)
                 is_trivial = step.is_trivial or script.is_ignored
-                yield Candidate(command, purpose, Layer.CI, source, step.folder, is_trivial=is_trivial)
+                yield CommandCandidate(command, purpose, Layer.CI, source, step.folder, is_trivial=is_trivial)
 
 
 # -- expressions and matrices

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.project_files import Project, get_folder, is_in_folder, join_folder
 from pytest_loop.inference.tool_purposes import Purpose
 
-_Offer = tuple[str, Purpose, Source]
+_Offer = tuple[str, Purpose, SourceLine]
 
 
-def find_compiled_candidates(project: Project) -> Iterator[Candidate]:
+def find_compiled_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands that each manifest of these languages implies."""
     for family, manifests, list_offers in _FAMILIES:
         for path in project.find_by_name(*manifests):
             for rank, (command, purpose, source) in enumerate(list_offers(project, path)):
-                yield Candidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), family, rank=rank)
+                yield CommandCandidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), family, rank=rank)
 
 
 def _list_rust_offers(project: Project, path: str) -> Iterator[_Offer]:
@@ -38,7 +38,7 @@ def _list_go_offers(project: Project, path: str) -> Iterator[_Offer]:
     for suffix in ("yml", "yaml", "toml"):
         settings = join_folder(get_folder(path), f".golangci.{suffix}")
         if settings in project.files:
-            yield "golangci-lint run", Purpose.LINT, Source(settings)
+            yield "golangci-lint run", Purpose.LINT, SourceLine(settings)
     yield "go vet ./...", Purpose.LINT, source
     yield "go vet ./...", Purpose.TYPES, source
     yield "go test -coverprofile=cover.out ./... && go tool cover -func=cover.out", Purpose.COVERAGE, source
@@ -66,19 +66,19 @@ _GRADLE_LINTERS = {
 
 def _list_gradle_offers(project: Project, path: str) -> Iterator[_Offer]:
     gradle = "./gradlew" if project.has_file(get_folder(path), "gradlew") else "gradle"
-    yield f"{gradle} test", Purpose.TEST, Source(path)
-    yield f"{gradle} assemble", Purpose.BUILD, Source(path)
+    yield f"{gradle} test", Purpose.TEST, SourceLine(path)
+    yield f"{gradle} assemble", Purpose.BUILD, SourceLine(path)
     for plugin, task in _GRADLE_LINTERS.items():
         if plugin in project.texts[path]:
             yield f"{gradle} {task}", Purpose.LINT, project.locate(path, plugin)
-    yield f"{gradle} classes", Purpose.TYPES, Source(path)
+    yield f"{gradle} classes", Purpose.TYPES, SourceLine(path)
 
 
 def _list_ruby_offers(project: Project, path: str) -> Iterator[_Offer]:
     def has_gem(name: str) -> bool:
         return re.search(rf"^\s*gem\s+[\"']{name}", project.texts[path], re.MULTILINE) is not None
 
-    def locate_gem(name: str) -> Source:
+    def locate_gem(name: str) -> SourceLine:
         return project.locate(path, rf"^\s*gem\s+[\"']{name}")
 
     folder = get_folder(path)

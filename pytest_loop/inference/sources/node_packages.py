@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.data_files import get_mapping
 from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder, join_folder
 from pytest_loop.inference.shell_script import is_trivial
@@ -32,7 +32,7 @@ _TOOLS: tuple[tuple[str, str, Purpose], ...] = (
 _USUAL_SCRIPTS = split_names("test lint build coverage typecheck docs")
 
 
-def find_node_candidates(project: Project) -> Iterator[Candidate]:
+def find_node_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the scripts of every package.json, then the tools among its dependencies that no script calls."""
     for path in project.find_by_name("package.json"):
         scripts = list(_list_scripts(project, path))
@@ -40,7 +40,7 @@ def find_node_candidates(project: Project) -> Iterator[Candidate]:
         purposes = {script.purpose for script in scripts if not script.is_trivial}
         yield from _list_tools(project, path, purposes)
     if "tsconfig.json" in project.files and "package.json" not in project.texts:
-        yield _build_candidate("", "npx tsc --noEmit", Purpose.TYPES, Source("tsconfig.json"), rank=3)
+        yield _build_candidate("", "npx tsc --noEmit", Purpose.TYPES, SourceLine("tsconfig.json"), rank=3)
 
 
 def _find_manager(project: Project, path: str, package: Any) -> str:
@@ -51,7 +51,7 @@ def _find_manager(project: Project, path: str, package: Any) -> str:
     return declared[1] if declared else next(locked, "npm")
 
 
-def _list_scripts(project: Project, path: str) -> Iterator[Candidate]:
+def _list_scripts(project: Project, path: str) -> Iterator[CommandCandidate]:
     package = project.data.get(path, {})
     manager = _find_manager(project, path, package)
     for name, body in islice(get_mapping(package, "scripts").items(), MAX_SCRIPTS):
@@ -63,7 +63,7 @@ def _list_scripts(project: Project, path: str) -> Iterator[Candidate]:
             yield _build_candidate(path, command, purpose, source, rank=rank, is_trivial=is_trivial(body))
 
 
-def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator[Candidate]:
+def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator[CommandCandidate]:
     package = project.data.get(path)
     dependencies = {**get_mapping(package, "dependencies"), **get_mapping(package, "devDependencies")}
     settings = join_folder(get_folder(path), "tsconfig.json")
@@ -73,10 +73,10 @@ def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator
         if name in dependencies:
             yield _build_candidate(path, command, purpose, project.locate(path, rf"\"{re.escape(name)}\"\s*:"), rank=3)
         elif name == "typescript" and settings in project.files:
-            yield _build_candidate(path, command, purpose, Source(settings), rank=3)
+            yield _build_candidate(path, command, purpose, SourceLine(settings), rank=3)
     if Purpose.COVERAGE not in purposes and Purpose.TEST in purposes:
-        yield _build_candidate(path, "npm test -- --coverage", Purpose.COVERAGE, Source(path), is_guess=True)
+        yield _build_candidate(path, "npm test -- --coverage", Purpose.COVERAGE, SourceLine(path), is_guess=True)
 
 
-def _build_candidate(path: str, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
-    return Candidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), "node", **fields)
+def _build_candidate(path: str, command: str, purpose: Purpose, source: SourceLine, **fields: Any) -> CommandCandidate:
+    return CommandCandidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), "node", **fields)

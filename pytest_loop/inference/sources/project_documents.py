@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.markdown_blocks import BlockKind, MarkdownBlock, find_list_items, parse_blocks
 from pytest_loop.inference.project_files import Project, get_folder
 from pytest_loop.inference.quoted_commands import QUOTED, is_command
-from pytest_loop.inference.shell_script import Step, split_steps
+from pytest_loop.inference.shell_script import ScriptCommand, split_steps
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 AGENT_FILES = ("AGENTS.md", "CLAUDE.md", "AIWG.md")
@@ -27,23 +27,23 @@ _USE_CASE = re.compile(r"\bUC-[A-Z0-9]+(?:-\d+)*\b", re.IGNORECASE)
 _ACCEPTANCE = re.compile(r"\b(?:acceptance|completion|success) criteria\b|\bdone when\b", re.IGNORECASE)
 
 
-def find_agent_file_candidates(project: Project) -> Iterator[Candidate]:
+def find_agent_file_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands in files for agents; a file applies to its folder."""
     for path in project.find_by_name(*AGENT_FILES):
         yield from find_markdown_commands(path, project.texts[path], Layer.AGENT_FILES, get_folder(path))
 
 
-def find_ci_demand(project: Project) -> Source | None:
+def find_ci_demand(project: Project) -> SourceLine | None:
     """Return the first line in a file for agents which says that nothing is done until CI passes."""
     for path in project.find_by_name(*AGENT_FILES):
         for block in parse_blocks(project.texts[path]):
             demand = _CI_DEMAND.search(block.text)
             if demand and block.kind is not BlockKind.CODE:
-                return Source(path, block.line + block.text.count("\n", 0, demand.start()))
+                return SourceLine(path, block.line + block.text.count("\n", 0, demand.start()))
     return None
 
 
-def find_record_candidates(project: Project) -> Iterator[Candidate]:
+def find_record_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands in test strategies, security gates, review guides and working notes."""
     for path in filter(_RECORD.fullmatch, sorted(project.texts)):
         yield from find_markdown_commands(path, project.texts[path], Layer.RECORDS)
@@ -54,8 +54,8 @@ class UseCase:
     """A use case with its acceptance criteria."""
 
     id: str
-    source: Source
-    criteria: tuple[tuple[str, Source], ...]
+    source: SourceLine
+    criteria: tuple[tuple[str, SourceLine], ...]
 
 
 def find_use_cases(project: Project, task: str) -> list[UseCase]:
@@ -66,8 +66,8 @@ def find_use_cases(project: Project, task: str) -> list[UseCase]:
         for path in sorted(project.texts):
             if pattern.match(PurePosixPath(path).name):
                 items = find_list_items(project.texts[path], _ACCEPTANCE)
-                criteria = tuple((item.text, Source(path, item.line)) for item in items)
-                use_cases += [UseCase(name, Source(path), criteria)] if criteria else []
+                criteria = tuple((item.text, SourceLine(path, item.line)) for item in items)
+                use_cases += [UseCase(name, SourceLine(path), criteria)] if criteria else []
     return use_cases
 
 
@@ -90,19 +90,19 @@ _DEMAND = re.compile(
     r"|\bbefore (?:you |every |each |any )?(?:commit|push|finish|claim|open|hand|merg)",
     re.IGNORECASE,
 )
-_Command = tuple[Step, Purpose, int]
+_Command = tuple[ScriptCommand, Purpose, int]
 
 
-def find_markdown_commands(path: str, text: str, layer: Layer, folder: str = "") -> list[Candidate]:
+def find_markdown_commands(path: str, text: str, layer: Layer, folder: str = "") -> list[CommandCandidate]:
     """Return the verification commands of a document, each once, in its order."""
-    candidates: dict[tuple[str, str], Candidate] = {}
+    candidates: dict[tuple[str, str], CommandCandidate] = {}
     for block in parse_blocks(text):
         if any(_OTHER_TOPICS.search(title) for title in block.headings):
             continue
         find = _find_in_code if block.kind is BlockKind.CODE else _find_in_text
         for step, purpose, line in find(block, folder):
-            candidate = Candidate(
-                step.command, purpose, layer, Source(path, line), step.folder, is_trivial=step.is_trivial
+            candidate = CommandCandidate(
+                step.command, purpose, layer, SourceLine(path, line), step.folder, is_trivial=step.is_trivial
             )
             candidates.setdefault((step.command, step.folder), candidate)
     return list(candidates.values())

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import (
     MAX_SCRIPTS,
@@ -68,7 +68,7 @@ _SCRIPT_TABLES = {
 }
 
 
-def find_python_candidates(project: Project) -> Iterator[Candidate]:
+def find_python_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands of every Python package; Python files without a manifest make the root a package."""
     folders = dict.fromkeys(get_folder(path) for path in project.find_by_name(*_MANIFESTS))
     tests = project.find_python_tests()
@@ -85,7 +85,7 @@ class _Package:
     project: Project
     folder: str
 
-    def list_candidates(self) -> Iterator[Candidate]:
+    def list_candidates(self) -> Iterator[CommandCandidate]:
         yield from self._list_tests()
         for purpose, tools in _CHECKERS.items():
             yield from self._list_checkers(purpose, tools)
@@ -103,15 +103,15 @@ class _Package:
         return get_mapping(self.project.data.get(self.manifest), "tool")
 
     @cached_property
-    def first_file(self) -> Source:
+    def first_file(self) -> SourceLine:
         """The first Python file as the source of guesses; without one, the first file."""
         paths = (path for path in self.project.files if is_in_folder(path, self.folder) and not is_loop_file(path))
-        return Source(min(paths, key=lambda path: (not path.endswith(".py"), path)))
+        return SourceLine(min(paths, key=lambda path: (not path.endswith(".py"), path)))
 
-    def _build_candidate(self, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
-        return Candidate(command, purpose, Layer.MANIFESTS, source, self.folder, "python", **fields)
+    def _build_candidate(self, command: str, purpose: Purpose, source: SourceLine, **fields: Any) -> CommandCandidate:
+        return CommandCandidate(command, purpose, Layer.MANIFESTS, source, self.folder, "python", **fields)
 
-    def _locate_settings(self, tool: _Tool) -> Source | None:
+    def _locate_settings(self, tool: _Tool) -> SourceLine | None:
         if tool.table in self.tool_tables:
             return self.project.locate(self.manifest, rf"^\[+tool\.{re.escape(tool.table)}\b")
         for file, section in tool.files:
@@ -119,23 +119,25 @@ class _Package:
             if section and section in self.project.data.get(path, {}):
                 return self.project.locate(path, rf"^\[{re.escape(section)}")
             if not section and path in self.project.files:
-                return Source(path)
+                return SourceLine(path)
         return None
 
-    def _list_tests(self) -> Iterator[Candidate]:
+    def _list_tests(self) -> Iterator[CommandCandidate]:
         tests = self.project.find_python_tests(self.folder)
-        source = self._locate_settings(_PYTEST) or self._locate_requirement() or (Source(tests[0]) if tests else None)
+        source = (
+            self._locate_settings(_PYTEST) or self._locate_requirement() or (SourceLine(tests[0]) if tests else None)
+        )
         if source:
             yield self._build_candidate(_PYTEST.command, Purpose.TEST, source)
             yield self._find_coverage(source)
         elif self.project.has_file(self.folder, "manage.py"):
             yield self._build_candidate(
-                "python manage.py test", Purpose.TEST, Source(join_folder(self.folder, "manage.py"))
+                "python manage.py test", Purpose.TEST, SourceLine(join_folder(self.folder, "manage.py"))
             )
         else:
             yield self._build_candidate(_PYTEST.command, Purpose.TEST, self.first_file, is_guess=True)
 
-    def _locate_requirement(self) -> Source | None:
+    def _locate_requirement(self) -> SourceLine | None:
         """Return the place that requires pytest, or else a conftest file."""
         for path in self.project.texts:
             if get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2]):
@@ -143,9 +145,9 @@ class _Package:
                 if source.line:
                     return source
         conftests = (join_folder(self.folder, name) for name in ("conftest.py", "tests/conftest.py"))
-        return next((Source(path) for path in conftests if path in self.project.files), None)
+        return next((SourceLine(path) for path in conftests if path in self.project.files), None)
 
-    def _find_coverage(self, tests: Source) -> Candidate:
+    def _find_coverage(self, tests: SourceLine) -> CommandCandidate:
         settings = self._locate_settings(_COVERAGE)
         command = _PYTEST_COV if settings else _PYTEST_COV_OF_PROJECT
         for path, text in self.project.texts.items():
@@ -155,7 +157,7 @@ class _Package:
             return self._build_candidate(_COVERAGE.command, Purpose.COVERAGE, settings)
         return self._build_candidate(command, Purpose.COVERAGE, tests)
 
-    def _list_checkers(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[Candidate]:
+    def _list_checkers(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[CommandCandidate]:
         """Yield the tools that are configured; if none is, the first of them as a guess."""
         configured = [(tool, source) for tool in tools if (source := self._locate_settings(tool))]
         for rank, (tool, source) in enumerate(configured):
@@ -166,16 +168,16 @@ class _Package:
         elif not configured:
             yield self._build_candidate(tools[0].command, purpose, self.first_file, is_guess=True)
 
-    def _has_mypy_targets(self, source: Source) -> bool:
+    def _has_mypy_targets(self, source: SourceLine) -> bool:
         settings = get_mapping(self.tool_tables, "mypy") or get_mapping(self.project.data.get(source.path), "mypy")
         return any(name in settings for name in ("files", "packages", "modules"))
 
-    def _locate_ruff_docs(self) -> Source | None:
+    def _locate_ruff_docs(self) -> SourceLine | None:
         tables = (get_mapping(self.tool_tables, *keys) for keys in (("ruff", "lint"), ("ruff",)))
         codes = (code for table in tables for code in collect_strings(table.get("select")))
         return self._locate_settings(_RUFF) if any(code.startswith("D") for code in codes) else None
 
-    def _list_scripts(self) -> Iterator[Candidate]:
+    def _list_scripts(self) -> Iterator[CommandCandidate]:
         for table, runner in _SCRIPT_TABLES.items():
             for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MAX_SCRIPTS):
                 if purpose := classify_script(name):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 
-from pytest_loop.inference.command_candidate import Candidate, Layer, Source
+from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder
 from pytest_loop.inference.shell_script import MAX_LINE_LENGTH, split_steps
@@ -21,7 +21,7 @@ _NOX_SESSION = re.compile(
 )
 
 
-def find_runner_candidates(project: Project) -> Iterator[Candidate]:
+def find_runner_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands of all task runner files in a project."""
     for names, list_candidates in _RUNNERS.items():
         for path in project.find_by_name(*names):
@@ -29,13 +29,13 @@ def find_runner_candidates(project: Project) -> Iterator[Candidate]:
 
 
 def _build_candidate(
-    command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False
-) -> Candidate:
+    command: str, purpose: Purpose, source: SourceLine, rank: int, *, is_trivial: bool = False
+) -> CommandCandidate:
     folder = get_folder(source.path)
-    return Candidate(command, purpose, Layer.MANIFESTS, source, folder, is_trivial=is_trivial, rank=rank)
+    return CommandCandidate(command, purpose, Layer.MANIFESTS, source, folder, is_trivial=is_trivial, rank=rank)
 
 
-def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
+def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[CommandCandidate]:
     """Yield the recipes of a file; one without commands and dependencies is trivial."""
     recipes: list[tuple[int, re.Match[str], list[str]]] = []
     is_in_body = False
@@ -53,11 +53,11 @@ def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[
         for name in header["names"].split():
             if purpose := classify_script(name):
                 yield _build_candidate(
-                    f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial
+                    f"{runner} {name}", purpose, SourceLine(path, number), _RECIPE_RANK, is_trivial=is_trivial
                 )
 
 
-def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
+def _list_mise_tasks(project: Project, path: str) -> Iterator[CommandCandidate]:
     for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MAX_SCRIPTS):
         if purpose := classify_script(name):
             body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
@@ -66,7 +66,7 @@ def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
             yield _build_candidate(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
 
 
-def _list_tox_environments(project: Project, path: str) -> Iterator[Candidate]:
+def _list_tox_environments(project: Project, path: str) -> Iterator[CommandCandidate]:
     sections = project.data.get(path, {})
     if "testenv" in sections or "tox" in sections:
         yield _build_candidate("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
@@ -77,16 +77,16 @@ def _list_tox_environments(project: Project, path: str) -> Iterator[Candidate]:
             yield _build_candidate(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
 
 
-def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
+def _list_nox_sessions(project: Project, path: str) -> Iterator[CommandCandidate]:
     for session in _NOX_SESSION.finditer(project.texts[path]):
         declared = re.search(r"name\s*=\s*[\"']([^\"']+)", session["arguments"] or "")
         name = declared[1] if declared else session["name"]
         if purpose := classify_script(name):
             line = project.texts[path].count("\n", 0, session.start()) + 1
-            yield _build_candidate(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
+            yield _build_candidate(f"nox -s {name}", purpose, SourceLine(path, line), _ENVIRONMENT_RANK)
 
 
-_RUNNERS: dict[tuple[str, ...], Callable[[Project, str], Iterator[Candidate]]] = {
+_RUNNERS: dict[tuple[str, ...], Callable[[Project, str], Iterator[CommandCandidate]]] = {
     ("Makefile", "makefile", "GNUmakefile"): partial(_list_recipes, runner="make", pattern=_MAKE_TARGET),
     ("justfile", "Justfile", ".justfile"): partial(_list_recipes, runner="just", pattern=_JUST_RECIPE),
     ("mise.toml", ".mise.toml"): _list_mise_tasks,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from pytest_loop.repair.candidates import Candidate
+from pytest_loop.repair.candidates import EditCandidate
 from pytest_loop.repair.edit_unit import EditUnit, FunctionNode, split_units
 from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.suspicion import Line
@@ -35,7 +35,7 @@ _TEMPLATES = {
 class Mutant:
     """One change, and the lines whose execution reaches it."""
 
-    candidate: Candidate
+    candidate: EditCandidate
     lines: frozenset[Line]
 
     @property
@@ -82,4 +82,4 @@ def _apply_template(name: str, node: ast.AST, unit: EditUnit, line: int) -> Iter
         if isinstance(node, template.nodes):
             for edits in template.edits(node, unit, Hints()):
                 if any(text[edit.start : edit.end] != edit.text for edit in edits):
-                    yield Mutant(Candidate(unit, edits, name, line, 1.0, 1.0, 1), reach)
+                    yield Mutant(EditCandidate(unit, edits, name, line, 1.0, 1.0, 1), reach)

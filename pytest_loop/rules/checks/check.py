@@ -17,7 +17,7 @@ from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import ContentError
 
 
-class Answer(NamedTuple):
+class JudgeReply(NamedTuple):
     """A judge's answer to a question, its reason, and the quotation that decides it."""
 
     passed: bool
@@ -45,7 +45,7 @@ class Context:
     artifact: Path | None = None
     documents: Documents = field(default_factory=lambda: Documents(Path()))
     fixtures: Mapping[str, Any] = field(default_factory=dict)
-    ask: Callable[[str], Answer] | None = None
+    ask: Callable[[str], JudgeReply] | None = None
     is_confirmed: bool = False
     test_counts: list[CountedTests] = field(default_factory=list)
 

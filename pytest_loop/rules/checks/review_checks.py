@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Answer, Check, Context, Inputs, Text
+from pytest_loop.rules.checks.check import Check, Context, Inputs, JudgeReply, Text
 
 
 class Judge(Check):
@@ -27,7 +27,7 @@ class Judge(Check):
         return _ask_judge(context.ask, self.judge)
 
 
-def _ask_judge(ask: Callable[[str], Answer], question: str) -> list[Finding]:
+def _ask_judge(ask: Callable[[str], JudgeReply], question: str) -> list[Finding]:
     answer = ask(question)
     if answer.passed:
         return []

@@ -17,7 +17,7 @@ PYTHON_SUFFIXES = (".py", ".pyi")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class PythonSource(NamedTuple):
+class ParsedModule(NamedTuple):
     """A Python file and its syntax tree."""
 
     document: Document
@@ -50,7 +50,7 @@ def is_python(artifact: Path) -> bool:
     return artifact.suffix.lower() in PYTHON_SUFFIXES
 
 
-def parse_python(artifact: Path, workspace: Path) -> PythonSource:
+def parse_python(artifact: Path, workspace: Path) -> ParsedModule:
     """Parse the artifact; raise `AssertionError` if it is not Python."""
     document = read_document(artifact, workspace)
     if not is_python(artifact):
@@ -58,7 +58,7 @@ def parse_python(artifact: Path, workspace: Path) -> PythonSource:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return PythonSource(document, ast.parse(document.text))
+            return ParsedModule(document, ast.parse(document.text))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
         raise AssertionError(f"{document.line(line)}: expected Python, found {error}") from None
@@ -111,7 +111,7 @@ def _find_exported(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _find_undefined(source: PythonSource, exported: dict[str, ast.expr]) -> list[str]:
+def _find_undefined(source: ParsedModule, exported: dict[str, ast.expr]) -> list[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
-from pytest_loop.rules.templates.python_names import PythonSource, is_ellipsis, is_python, parse_python
+from pytest_loop.rules.templates.python_names import ParsedModule, is_ellipsis, is_python, parse_python
 
 CATCH_ALL = ("Exception", "BaseException")
 UNSAFE_LOADERS = ("Loader", "UnsafeLoader")
 _SQL = re.compile(r"(?i)\b(select|insert|update|delete|create|alter|drop)\b")
 
 
-def _parse_if_python(artifact: Path, workspace: Path) -> PythonSource | None:
+def _parse_if_python(artifact: Path, workspace: Path) -> ParsedModule | None:
     """Parse the artifact, unless it is another language: the sentence beside the check judges that."""
     read_document(artifact, workspace)
     return parse_python(artifact, workspace) if is_python(artifact) else None

@@ -55,7 +55,7 @@ class Restart(BaseException):
 
 
 @dataclass
-class Child:
+class ForkedChild:
     """A forked session or worker, and the connection for its requests."""
 
     pid: int
@@ -73,7 +73,7 @@ class Server:
     driver: socket.socket
     locations: Locations
     preloader: Preloader
-    children: list[Child] = field(default_factory=list)
+    children: list[ForkedChild] = field(default_factory=list)
 
     def run(self, config: pytest.Config, fork_point: object) -> None:
         """Serve orders; only a forked session returns."""
@@ -155,7 +155,7 @@ class Server:
             sys.argv[1:] = order["arguments"]
             raise Restart(pytest.main)
 
-    def _handle_child(self, child: Child) -> bool:
+    def _handle_child(self, child: ForkedChild) -> bool:
         """Handle the request of a session: a worker, or the list of modules that it imported."""
         try:
             message, files = receive_message(child.connection)
@@ -170,7 +170,7 @@ class Server:
             self.preloader.add_request(message.get("modules", ()))
         return False
 
-    def _run_worker(self, order: dict[str, Any], files: list[int], session: Child) -> None:
+    def _run_worker(self, order: dict[str, Any], files: list[int], session: ForkedChild) -> None:
         worker = self._fork(session.pid)
         if worker is not None:
             close_files(files)
@@ -186,14 +186,14 @@ class Server:
 
     # -- processes
 
-    def _fork(self, group: int) -> Child | None:
+    def _fork(self, group: int) -> ForkedChild | None:
         """Fork; return the child, or None in the child."""
         server_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server = os.getpid()
         pid = os.fork()
         if pid:
             child_end.close()
-            child = Child(pid, server_end)
+            child = ForkedChild(pid, server_end)
             self.children.append(child)
             with suppress(OSError):
                 os.setpgid(pid, group or pid)
@@ -211,7 +211,7 @@ class Server:
         self.driver = child_end
         return None
 
-    def _handle_exit(self, child: Child) -> bool:
+    def _handle_exit(self, child: ForkedChild) -> bool:
         """Report the exit of a session; its pid stays reserved until the driver ends the session."""
         self.selector.unregister(child.pidfd or 0)
         result = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.core.judging.tampering import (
-    Source,
+    ChangedSource,
     find_copied_literals,
     find_suspicious_changes,
     find_test_machinery,
@@ -17,7 +17,7 @@ def find_kinds(
 ) -> list[str]:
     return [
         finding.kind
-        for finding in find_suspicious_changes([Source("a.py", before, after)], allowed, is_linted=is_linted)
+        for finding in find_suspicious_changes([ChangedSource("a.py", before, after)], allowed, is_linted=is_linted)
     ]
 
 
@@ -128,9 +128,9 @@ def test_silenced_linters_count_only_if_linters_judge() -> None:
 
 
 def test_silencer_that_moves_to_another_file_is_not_new() -> None:
-    moved = [Source("old.py", "import os  # noqa", ""), Source("new.py", None, "import os  # noqa")]
+    moved = [ChangedSource("old.py", "import os  # noqa", ""), ChangedSource("new.py", None, "import os  # noqa")]
     assert list(find_suspicious_changes(moved, frozenset(), is_linted=True)) == []
-    copied = [Source("old.py", "import os  # noqa", "import os  # noqa"), moved[1]]
+    copied = [ChangedSource("old.py", "import os  # noqa", "import os  # noqa"), moved[1]]
     (finding,) = find_suspicious_changes(copied, frozenset(), is_linted=True)
     assert (finding.kind, finding.path, finding.detail) == ("ratchet", "new.py", "it newly says noqa")
 
@@ -140,7 +140,7 @@ def test_import_that_is_newly_exported_silences_a_linter(line: str) -> None:
     before, after = "import os\n", f"import os\n{line}\n"
     assert find_kinds(before, after, is_linted=True) == ["ratchet"]
     assert find_kinds(before, after) == []
-    package = Source("shop/__init__.py", before, after)
+    package = ChangedSource("shop/__init__.py", before, after)
     assert list(find_suspicious_changes([package], frozenset(), is_linted=True)) == []
     assert find_kinds("", "import os\n__all__ = ['total']\n__all__: list\n", is_linted=True) == []
 
@@ -151,9 +151,9 @@ def test_code_that_cannot_be_parsed_has_no_findings() -> None:
 
 def test_values_of_tests_in_the_product_are_reported() -> None:
     tests = ["assert f(3) == 4096\nassert g() == 'a long text'\nassert h() == 2 and True"]
-    source = Source("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
+    source = ChangedSource("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
     assert [finding.detail for finding in find_copied_literals([source], tests)] == ["values of the tests: 4096"]
-    assert list(find_copied_literals([Source("a.py", None, "z = 2")], tests)) == []
+    assert list(find_copied_literals([ChangedSource("a.py", None, "z = 2")], tests)) == []
 
 
 def test_only_signs_of_tampering_make_an_evaluation_void() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_loop.core.judging.critique import build_critique, render_critique
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, IllegalTransition
-from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason
+from pytest_loop.core.model.vocabulary import Kind, Reason, ReviewStatus
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import build_result
 from tests.core.scripted_run import ScriptedRun
@@ -101,6 +101,6 @@ def test_outstanding_review_holds_the_run_and_is_requested_again() -> None:
 def test_only_a_passing_result_is_reviewed_and_only_once(failing: tuple[str, ...]) -> None:
     run = ScriptedRun().evaluate(*failing)
     if not failing:
-        run.advance_to(Kind.STOPPED).record(Kind.REVIEW_DONE, status=Opinion.APPROVE.value)
+        run.advance_to(Kind.STOPPED).record(Kind.REVIEW_DONE, status=ReviewStatus.APPROVE.value)
     with pytest.raises(IllegalTransition, match="review_done cannot happen"):
         run.record(Kind.REVIEW_DONE, status="approve")

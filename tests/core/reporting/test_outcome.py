@@ -13,7 +13,7 @@ from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_state import Blocked
 from pytest_loop.core.model.vocabulary import Kind, Reason
-from pytest_loop.core.reporting.decision import decide, find_escalation_diff
+from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, render_attempt
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
@@ -328,14 +328,12 @@ def test_rewritten_file_is_the_pattern_whether_or_not_the_same_rules_fail(failin
     assert describe_pattern(run.state) == "rewriting: shop.py was written 6 times in one iteration"
 
 
-def test_change_of_an_escalation_is_found_in_the_last_event() -> None:
+def test_change_of_an_escalation_is_in_the_result() -> None:
     run = ScriptedRun(max_iterations=1).evaluate("a.x.y")
     decision = decide(run.state, Reason.ITERATION_LIMIT).dump()
     decision["context"]["diff"] = "+ a line"
     run.record(Kind.STOPPED, reason="iteration_limit", decision=decision)
-    assert find_escalation_diff(run.events) == "+ a line"
     assert build_run_result(run)["decision"]["context"]["diff"] == "+ a line"
-    assert [find_escalation_diff(events) for events in ([], run.events[:-1])] == ["", ""]
 
 
 def test_feedback_is_as_long_as_the_setting_says() -> None:

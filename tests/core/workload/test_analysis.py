@@ -7,8 +7,8 @@ import pytest
 from pytest_loop.core.workload.analysis import (
     Analysis,
     AnalysisContext,
-    Confidence,
     Option,
+    OptionConfidence,
     TriedEdit,
     apply_edit,
     review_answer,
@@ -79,10 +79,10 @@ def test_hypothesis_may_be_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"), [("H", "high"), ("Medium", "medium"), (" low ", "low"), (Confidence.HIGH, "high")]
+    ("written", "expected"), [("H", "high"), ("Medium", "medium"), (" low ", "low"), (OptionConfidence.HIGH, "high")]
 )
 def test_confidence_is_parsed_by_its_first_letter(written: str, expected: str) -> None:
-    text = written.value if isinstance(written, Confidence) else written
+    text = written.value if isinstance(written, OptionConfidence) else written
     assert Option.model_validate(build_option(confidence=text)).confidence.value == expected
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.events.run_payloads import Action
+from pytest_loop.core.events.run_decision import Action
 from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import build_result
-from pytest_loop.core.workload.experiment_state import ExperimentState
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.experiment_notes import make_note
 from tests.core.scripted_experiment import ScriptedExperiment
@@ -82,8 +82,8 @@ def test_regression_is_reported_although_more_cases_pass() -> None:
         ({"mode": "exploration", "on_plateau": "continue"}, ["..F", "FF.", "F..", "FF."], "regression"),
         ({}, [".EF", ".E.", "..."], "converged"),
         ({}, [".F.", ".E.", ".E."], "plateau"),
-        ({"hidden": "c"}, ["FFF", "..F"], "converged"),
-        ({"hidden": "c"}, ["FF.", ".FF", "..F"], "converged"),
+        ({"held_out": "c"}, ["FFF", "..F"], "converged"),
+        ({"held_out": "c"}, ["FF.", ".FF", "..F"], "converged"),
     ],
 )
 def test_policy_decides_how_an_experiment_ends(fields: dict[str, Any], letters: list[str], reason: str) -> None:
@@ -114,7 +114,7 @@ def test_skipped_iteration_is_composed_again_and_not_measured() -> None:
 
 def test_baseline_suggests_focus_unless_it_was_set() -> None:
     assert ScriptedExperiment().measure("FF.").experiment.focus == ("a", "b")
-    assert ScriptedExperiment(hidden="a").measure("FF.").experiment.focus == ("b",)
+    assert ScriptedExperiment(held_out="a").measure("FF.").experiment.focus == ("b",)
     experiment = ScriptedExperiment(guards="b").measure("FF.").experiment
     assert (experiment.focus, experiment.guards) == (("a", "b"), ("b",))
 
@@ -207,7 +207,7 @@ def test_note_that_is_not_due_is_refused() -> None:
 
 
 def test_result_has_hypotheses_and_held_out_cases() -> None:
-    run = ScriptedExperiment(hidden="c").measure("F.F", "..F")
+    run = ScriptedExperiment(held_out="c").measure("F.F", "..F")
     result = build_result(run.finish().state, run.events, "h")["workload"]
     assert result == {
         "id": "letters", "manifest": "loop.manifest.json", "mode": "precision", "cases": 3, "baseline": 1, "passing": 2,
@@ -217,3 +217,11 @@ def test_result_has_hypotheses_and_held_out_cases() -> None:
     assert run.events[-1].payload.dump()["held_out"] == {"passing": 0, "total": 1}
     nothing = build_result(ScriptedExperiment().state, [], "h")["workload"]
     assert (nothing["baseline"], nothing["failing"], nothing["held_out"]) == (None, [], None)
+
+
+def test_experiment_of_an_earlier_version_keeps_its_held_out_cases() -> None:
+    written = {"manifest": "m", "workload": "w", "cases": ["a", "b"], "artifacts": ["p.md"], "hidden": ["b"]}
+    outcome = {"iteration": 1, "truth": "untested"}
+    experiment = Experiment.model_validate({**written, "judgements": [outcome]})
+    assert (experiment.held_out_cases, experiment.hypothesis_outcomes[0].iteration) == (frozenset({"b"}), 1)
+    assert "held_out_cases" in experiment.model_dump()

@@ -7,10 +7,10 @@ import pytest
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.hypotheses import (
     MODES,
-    Decision,
     Hypothesis,
-    Judgement,
+    HypothesisOutcome,
     OnPlateau,
+    OptionDecision,
     Policy,
     Trend,
     Truth,
@@ -54,7 +54,9 @@ def test_hypothesis_is_judged_by_its_cases_and_the_guards(
 
 def test_regressions_are_listed_whatever_the_verdict() -> None:
     hypothesis = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
-    assert judge_hypothesis(hypothesis, make_measurement("FF.."), make_measurement(".FFF", 1), {"d"}) == Judgement(
+    assert judge_hypothesis(
+        hypothesis, make_measurement("FF.."), make_measurement(".FFF", 1), {"d"}
+    ) == HypothesisOutcome(
         iteration=1,
         truth=Truth.PARTIALLY_CONFIRMED,
         improved=("a",),
@@ -74,18 +76,17 @@ def make_analysis(**claim: Any) -> Analysis:
 
 
 def test_hypothesis_is_made_from_the_chosen_option() -> None:
-    hypothesis = form_hypothesis(make_analysis(), Decision(chosen=2), 4)
+    hypothesis = form_hypothesis(make_analysis(), OptionDecision(chosen=2), 4)
     assert hypothesis == Hypothesis(
         iteration=4, theory="t", mechanism="m2", observation="r", prediction=("2",), regresses=("z",)
     )
-    assert form_hypothesis(make_analysis(), Decision(chosen=None, feedback="look at dates"), 4) is None
+    assert form_hypothesis(make_analysis(), OptionDecision(chosen=None, feedback="look at dates"), 4) is None
 
 
 def test_composer_predicts_only_for_its_recommended_option() -> None:
     answer = make_analysis(prediction=["1", "2"], observation="o")
-    hypotheses = [form_hypothesis(answer, Decision(chosen=number), 1) for number in (1, 2)]
+    hypotheses = [form_hypothesis(answer, OptionDecision(chosen=number), 1) for number in (1, 2)]
     assert [hypothesis.prediction for hypothesis in hypotheses if hypothesis] == [("1", "2"), ("2",)]
-    assert [Decision(chosen=number).is_override for number in (1, 2, None)] == [False, True, False]
 
 
 @pytest.mark.parametrize(

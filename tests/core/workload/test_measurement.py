@@ -56,12 +56,12 @@ def test_best_measurement_is_the_first_with_the_most_passing_cases() -> None:
     )
 
 
-def test_hidden_cases_are_excluded() -> None:
+def test_held_out_cases_are_excluded() -> None:
     assert [result.id for result in build_measurement("..F").exclude_cases({"b"}).results] == ["a", "c"]
 
 
 def test_five_failing_cases_and_three_guards_are_suggested() -> None:
-    assert suggest_cases(build_measurement("FFFFFFF....."), hidden={"a", "h"}) == (tuple("bcdef"), tuple("ijk"))
+    assert suggest_cases(build_measurement("FFFFFFF....."), held_out_cases={"a", "h"}) == (tuple("bcdef"), tuple("ijk"))
 
 
 def test_remark_is_printed_with_its_place_and_severity() -> None:
