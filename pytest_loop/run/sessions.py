@@ -17,7 +17,7 @@ from pytest_loop.show.live_view import LiveView
 
 @dataclass
 class SessionFactory:
-    """Create sessions that share a fork server, a bytecode cache and reusable results; `known` is that of the baseline."""
+    """Create sessions that share a fork server, a bytecode cache and results; `known` is that of the baseline."""
 
     settings: Settings
     print_line: PrintLine
