@@ -63,6 +63,11 @@ class ClientAgent:
             ) from None
         self._model = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
         self._arguments = arguments
+        if self._model and not preset.model:
+            raise AgentUnavailableError(
+                f"{preset.program} takes no model from its command line, found {self._model!r}: "
+                "choose the model in its own configuration"
+            )
         self._sessions: dict[Path, str] = {}
         self._last_reports: dict[str, ClientReport] = {}
         self._state_folder: Path | None = None
@@ -181,9 +186,10 @@ class ClientAgent:
             return self._state_folder
 
     def _make_reply(self, call: _Call, result: CommandResult, refusal: str, watch: Watch) -> AgentReply:
-        report_text = (read_content(call.get_path("report_file")) or b"").decode("utf-8", "replace")
+        report_text = (read_content(call.get_path(self.preset.report)) or b"").decode("utf-8", "replace")
         transcript = Transcript(result.stdout, report_text, result.exit_code, not result.lost_bytes)
-        report = READERS[self.preset.format](transcript)
+        output = self.preset.output
+        report = output.read(transcript) if output else READERS[self.preset.format](transcript)
         session = report.session or call.session
         usage = self._compute_usage(call, session, report)
         if result.ending is not Ending.COMPLETED and not refusal:
@@ -241,6 +247,7 @@ class _Call:
         artifact = self.request.artifact
         return {
             **{name: self.get_path(name) for name in ("prompt_file", "schema_file", "report_file")},
+            "report_folder": self.folder,
             "schema": json.dumps(self.schema),
             "session": self.session,
             "workspace": self.request.workspace,

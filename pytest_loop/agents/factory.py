@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from pytest_loop.agents import acp_bridge
 from pytest_loop.agents.builtin_agent import BUILTIN, SECONDS, BuiltinAgent
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.presets import load_presets
+from pytest_loop.agents.presets import Preset, load_presets
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.redacted_agent import RedactedAgent
 from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
+from pytest_loop.agents.transcripts import READERS
 from pytest_loop.core.text.redactor import Redactor
 
 if sys.version_info >= (3, 11):
@@ -24,6 +28,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+ACP = "acp"
+FORMATS = sorted(READERS)
 KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS"
 
 
@@ -56,43 +62,64 @@ class AgentFactory:
 
     def _make_redacted_agent(self, spec: str, folder: Path) -> Agent:
         agent: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
-        return RedactedAgent(agent or make_agent(spec, folder, load_declared_specs(self.root)), self.redact)
+        return RedactedAgent(agent or make_agent(spec, folder, load_declared_agents(self.root)), self.redact)
 
     def _record(self, agent: Agent) -> Agent:
         return RecordedAgent(agent, self.record) if self.record else agent
 
 
-def load_declared_specs(root: Path) -> dict[str, str]:
-    """Return the specs that pyproject.toml declares in `[tool.pytest-loop.agents.NAME]`, by their names."""
+def load_declared_agents(root: Path) -> dict[str, str | Preset]:
+    """Return the specs and presets that pyproject.toml declares in `[tool.pytest-loop.agents.NAME]`, by their names."""
     path = root / "pyproject.toml"
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise AgentUnavailableError(f"cannot read the agents in {path}: {error}") from None
     tables = data.get("tool", {}).get("pytest-loop", {}).get("agents", {})
-    specs: dict[str, str] = {}
-    for name, table in tables.items() if isinstance(tables, dict) else ():
-        if not isinstance(table, dict) or not isinstance(table.get("spec"), str):
-            raise AgentUnavailableError(
-                f'{path}: expected spec = "..." in [tool.pytest-loop.agents.{name}], found {table!r}'
-            )
-        specs[name] = table["spec"]
-    return specs
+    tables = tables if isinstance(tables, dict) else {}
+    return {
+        name: _read_declaration(table, f"{path}: [tool.pytest-loop.agents.{name}]") for name, table in tables.items()
+    }
 
 
-def make_agent(spec: str, root: Path, declared: dict[str, str]) -> Agent:
+def _read_declaration(table: Any, place: str) -> str | Preset:
+    if isinstance(table, dict) and isinstance(table.get("spec"), str):
+        return str(table["spec"])
+    if not isinstance(table, dict) or "program" not in table:
+        raise AgentUnavailableError(f'{place}: expected spec = "..." or program = "...", found {table!r}')
+    try:
+        preset = Preset.model_validate(table)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        key = ".".join(map(str, mistake["loc"]))
+        raise AgentUnavailableError(f"{place}: {key}: {mistake['msg']}") from None
+    if preset.output is None and preset.format not in FORMATS:
+        raise AgentUnavailableError(f"{place}: expected a table `output`, or a format of {', '.join(FORMATS)}")
+    return preset
+
+
+def make_agent(spec: str, root: Path, declared: Mapping[str, str | Preset]) -> Agent:
     """Return the agent that `spec` names: a kind with its argument, a preset, or a declared name.
 
     A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. Raises `AgentUnavailableError` for
     every mistake that shows without a request to the agent.
     """
-    kind, _, argument = declared.get(spec, spec).partition(":")
+    meaning = declared.get(spec, spec)
+    kind, _, argument = (spec if isinstance(meaning, Preset) else meaning).partition(":")
+    presets = {**load_presets(), **{name: preset for name, preset in declared.items() if isinstance(preset, Preset)}}
     if make := _MAKERS.get(kind):
         return make(argument, root, spec)
-    if preset := load_presets().get(kind):
-        return ClientAgent(preset, argument, spec)
-    names = ", ".join(sorted({*declared, *load_presets()}))
+    if preset := presets.get(kind):
+        return _make_client(preset, argument, root, spec)
+    names = ", ".join(sorted({*declared, *presets}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
+
+
+def _make_client(preset: Preset, argument: str, root: Path, name: str) -> Agent:
+    if preset.format == ACP:
+        ClientAgent(preset, argument, name)  # raises if the client is missing, or gets a model that it cannot take
+        return _make_acp(f"{shlex.join([preset.program, *preset.arguments])} {argument}", root, name)
+    return ClientAgent(preset, argument, name)
 
 
 def _make_acp(words: str, root: Path, name: str) -> Agent:

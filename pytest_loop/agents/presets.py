@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pytest_loop.agents.output_fields import OutputFields
 from pytest_loop.core.model.rules import Value
 
 Arguments = tuple[str, ...]
@@ -41,6 +42,9 @@ class Preset(Value):
     - `shows`: a pattern of the output of `version`; another program of the same name does not match it.
     - `refusals`: patterns of plain lines of output after which no further call would help.
     - `checked`: the version of the client that this preset was verified with.
+    - `output`: where the values are in the client's output; without it, `format` names a reader in `transcripts`.
+      The format `acp` is a client that is driven through the Agent Client Protocol with `arguments`.
+    - `report`: the name of a file that the client writes into `{report_folder}` (`{report_file}` is its path).
     - `start`, `resume`: the first arguments for a new conversation and one that continues. If `start` contains
       `{session}`, we choose the session's name; otherwise the client reports it.
     - `is_silent`: the client prints nothing before its end.
@@ -53,11 +57,13 @@ class Preset(Value):
 
     program: str
     bundled: str = ""
-    checked: str
+    checked: str = ""
     version: Arguments = ("--version",)
     shows: str = ""
     refusals: Arguments = ()
-    format: str
+    format: str = ""
+    output: OutputFields | None = None
+    report: str = "report_file"
     prompt: Literal["stdin", "file"] = "stdin"
     start: Arguments = ()
     resume: Arguments | None = None

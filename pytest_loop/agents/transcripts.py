@@ -96,7 +96,8 @@ def read_claude(transcript: Transcript) -> ClientReport:
     result = find_last(read_events(transcript.stdout), "result")
     failure = _fail_unless(result)
     if result.get("is_error"):
-        message = get_text(result, "result") or get_text(result, "subtype")
+        errors = [error for error in list_members(result.get("errors")) if isinstance(error, str)]
+        message = get_text(result, "result") or "; ".join(errors) or get_text(result, "subtype")
         failure = ClientFailure(message, _get_status(result, "api_error_status"))
     return ClientReport(
         text=get_prose(result, "result"),

@@ -412,7 +412,7 @@ def test_cost_of_a_named_model_is_estimated_for_each_call(client: Client, ask: A
     tokens = 2_000_000 if "--resume" in sys.argv else 1_000_000
     done(tokens=tokens)
     """
-    agent = client(script, "gpt-5", tokens="session", resume=["--resume", "{session}"])
+    agent = client(script, "gpt-5", tokens="session", resume=["--resume", "{session}"], model=["-m", "{model}"])
     first = agent.answer(ask("PRODUCE"), Watch()).usage
     second = agent.answer(ask("REFINE"), Watch()).usage
     assert first.cost_usd is None

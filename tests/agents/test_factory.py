@@ -8,8 +8,8 @@ import pytest
 
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared_specs, make_agent
-from pytest_loop.agents.presets import load_presets
+from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared_agents, make_agent
+from pytest_loop.agents.presets import Preset, load_presets
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
@@ -66,7 +66,7 @@ def test_a_wrong_spec_is_refused_with_the_reason(
 
 def test_the_error_lists_declared_names(tmp_path: Path) -> None:
     with pytest.raises(
-        AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, pi, qwen, yours for an agent, "
+        AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, pi, qwen, vibe, yours for an agent, "
     ):
         make_agent("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
 
@@ -84,12 +84,38 @@ def test_presets_take_a_model_and_may_be_redeclared(tmp_path: Path, monkeypatch:
     assert isinstance(make_agent("goose", tmp_path, declared), CommandAgent)
 
 
+DECLARED = """
+[tool.pytest-loop.agents.mine]
+program = "sh"
+arguments = ["-c", "read word; echo \\"{\\\\\\"answer\\\\\\": \\\\\\"$word $0\\\\\\", \\\\\\"used\\\\\\": 7}\\""]
+model = ["{model}"]
+tokens = "run"
+output.text.at = ["answer"]
+output.tokens.at = ["used"]
+"""
+
+
 def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
-    assert load_declared_specs(tmp_path) == {}
+    assert load_declared_agents(tmp_path) == {}
     (tmp_path / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
-    assert load_declared_specs(tmp_path) == {"mine": "command:cat"}
+    assert load_declared_agents(tmp_path) == {"mine": "command:cat"}
     (tmp_path / "pyproject.toml").write_text("[tool.pytest-loop]\nagents = 5\n")
-    assert load_declared_specs(tmp_path) == {}
+    assert load_declared_agents(tmp_path) == {}
+
+
+def test_client_declared_in_pyproject_is_called_as_its_table_says(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(DECLARED)
+    agent = make_agent("mine:big", tmp_path, load_declared_agents(tmp_path))
+    reply = agent.answer(AgentRequest("PRODUCE", "hello", tmp_path), Watch(timeout=20))
+    assert (reply.text, reply.usage.tokens) == ("hello big", 7)
+
+
+def test_client_without_a_model_argument_takes_none(tmp_path: Path) -> None:
+    preset = Preset(program="sh", format="claude")
+    with pytest.raises(AgentUnavailableError, match="sh takes no model from its command line, found 'big'"):
+        make_agent("mine:big", tmp_path, {"mine": preset})
+    kimi = Preset(program="sh", format="acp", arguments=("-c", "true"))
+    assert isinstance(make_agent("kimi", tmp_path, {"kimi": kimi}), ClientAgent)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +123,18 @@ def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
     [
         (
             "[tool.pytest-loop.agents]\nmine = 5\n",
-            r'expected spec = "..." in \[tool.pytest-loop.agents.mine\], found 5',
+            r'\[tool.pytest-loop.agents.mine\]: expected spec = "..." or program = "...", found 5',
         ),
         ("[tool.pytest-loop.agents.mine]\nspec = 5\n", "expected spec = "),
+        ("[tool.pytest-loop.agents.mine]\nprogram = 'x'\n", "expected a table `output`, or a format of acp, "),
+        ("[tool.pytest-loop.agents.mine]\nprogram = 'x'\noutput.text.at = 5\n", "output.text.at: Input should be"),
         ("[tool", "cannot read the agents in "),
     ],
 )
 def test_a_malformed_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(AgentUnavailableError, match=message):
-        load_declared_specs(tmp_path)
+        load_declared_agents(tmp_path)
 
 
 SECRET = "s3cr3t-value"

@@ -38,6 +38,7 @@ class Way:
     text: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    setup: str = ""
     is_login_seen: bool = True
 
     def writes(self, path: Path, text: str = "new\n", before: str = "") -> Turn:
@@ -132,6 +133,65 @@ WAYS = {
             }
         },
     ),
+    "vibe": Way(
+        "",
+        {"SCRIPTED_KEY": "dummy-key"},
+        "write_file",
+        "path",
+        "content",
+        settings={
+            ".vibe/config.toml": """
+active_model = "scripted"
+providers = [{name = "mine", api_base = "{url}/v1", api_key_env_var = "SCRIPTED_KEY", backend = "generic"}]
+models = [{name = "scripted", provider = "mine", alias = "scripted", input_price = 1.0, output_price = 2.0}]
+"""
+        },
+    ),
+    "kimi": Way(
+        "",
+        {},
+        "Write",
+        "path",
+        "content",
+        settings={
+            ".kimi-code/config.toml": """
+default_model = "scripted"
+telemetry = false
+[providers.mine]
+type = "openai"
+base_url = "{url}/v1"
+api_key = "dummy-key"
+[models.scripted]
+provider = "mine"
+model = "scripted"
+max_context_size = 200000
+"""
+        },
+    ),
+    "grok": Way(
+        "scripted",
+        {"SCRIPTED_KEY": "dummy-key"},
+        "write",
+        "file_path",
+        "content",
+        settings={
+            ".grok/config.toml": """
+[model.scripted]
+model = "scripted"
+base_url = "{url}/v1"
+env_key = "SCRIPTED_KEY"
+"""
+        },
+    ),
+    "cline": Way(
+        "scripted -P openai-compatible",
+        {},
+        "editor",
+        "path",
+        "new_text",
+        setup="cline auth -p openai-compatible -k dummy-key -m scripted -b {url}/v1",
+        is_login_seen=False,
+    ),
     "qwen": Way(
         "scripted --auth-type openai",
         {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "dummy-key"},
@@ -172,8 +232,14 @@ def client(
         monkeypatch.setenv(key, value.replace("{url}", server.url))
     for path, data in way.settings.items():
         (tmp_path / "home" / path).parent.mkdir(parents=True)
-        (tmp_path / "home" / path).write_text(json.dumps(data).replace("{url}", server.url))
-    agent = ClientAgent(load_presets()[name], way.words, name, retry_delays=())
+        text = data if isinstance(data, str) else json.dumps(data)
+        (tmp_path / "home" / path).write_text(text.replace("{url}", server.url))
+    if way.setup:
+        subprocess.run(way.setup.replace("{url}", server.url).split(), check=True, capture_output=True, timeout=60)
+    spec = f"{name}:{way.words}".rstrip(":")
+    agent = make_agent(spec, tmp_path, {})
+    assert isinstance(agent, ClientAgent)
+    agent.retry_delays = ()
 
     def prepare(*script: Turn) -> ClientAgent:
         server.script = list(script)
@@ -197,14 +263,14 @@ def test_a_client_edits_the_workspace_and_continues(
     agent = client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool), last)
     first = agent.answer(AgentRequest("PRODUCE", "the very first prompt", project), Watch(timeout=90))
     assert (project / "made.txt").read_text().strip() == "new"
-    assert first.usage.tokens
+    assert bool(first.usage.tokens) is (agent.preset.tokens is not None)
     server.script = [last]
     count = len(server.requests)
     second = agent.answer(AgentRequest("REFINE", "the critique", project), Watch(timeout=90))
     text = json.dumps([request.body for request in server.requests[count:]])
-    assert "the very first prompt" in text
+    assert ("the very first prompt" in text) is (agent.preset.resume is not None)
     assert "the critique" in text
-    assert second.usage.tokens
+    assert bool(second.usage.tokens) is (agent.preset.tokens is not None)
     assert [first.text, second.text] == ([None, None] if agent.preset.is_report else ["Fixed.", "Again."])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.agents.output_fields import OutputFields
 from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.transcripts import READERS, ClientFailure, ClientReport, Transcript
 
@@ -22,7 +23,8 @@ def read_recording(name: str, exit_code: int = 0, *, is_complete: bool = True) -
         exit_code,
         is_complete,
     )
-    return READERS[name.partition("-")[0]](transcript)
+    preset = load_presets()[name.partition("-")[0]]
+    return preset.output.read(transcript) if preset.output else READERS[preset.format](transcript)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,17 @@ def read_recording(name: str, exit_code: int = 0, *, is_complete: bool = True) -
         ("copilot", ClientReport("Fixed.", session="7d2c5e1a-2f6f-4b39-9f0e-0d5c1c4b8a11", tokens=220)),
         ("qwen", ClientReport("Fixed.", session="b7372f43-355b-45c0-a237-8ac6c9dc8003", tokens=220)),
         ("pi", ClientReport("Fixed.", tokens=220, cost_usd=0)),
+        (
+            "vibe",
+            ClientReport("Fixed.", session="b27d3907-895b-6ce7-279b-ad84bb09c6bb", tokens=220, cost_usd=0.00024),
+        ),
+        ("cline", ClientReport("Fixed.", tokens=220, cost_usd=0)),
+        (
+            "grok",
+            ClientReport(
+                "Fixed.", None, "01a1ee8f-aecb-7233-a999-0e90af34010e", tokens=220, cost_usd=0, priced_tokens=220
+            ),
+        ),
         ("aider", ClientReport("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
     ],
 )
@@ -130,8 +143,30 @@ def test_nonsense_output_is_read_without_errors(name: str, output: str) -> None:
 
 
 def test_every_preset_has_a_reader() -> None:
-    assert {"acp", *(preset.format for preset in load_presets().values())} == set(READERS)
+    formats = [preset.format for preset in load_presets().values() if preset.output is None]
+    assert {"acp", *formats} == set(READERS)
 
 
 def test_refused_login_of_pi_has_its_status() -> None:
     assert read_recording("pi-401").failure == ClientFailure("401 no", 401)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("vibe-401", "Invalid API key (from env var SCRIPTED_KEY). Please check your API key and try again."),
+        ("cline-401", "no"),
+        ("grok-401", 'Internal error: "Unauthorized (401) from http://127.0.0.1/v1/chat/completions: error: no"'),
+    ],
+)
+def test_message_of_a_failed_call_is_read(name: str, message: str) -> None:
+    assert read_recording(name, 1).failure == ClientFailure(message)
+
+
+def test_output_without_an_answer_is_a_failure_and_a_status_is_read() -> None:
+    fields = OutputFields.model_validate(
+        {"text": {"at": ["answer"]}, "error": {"at": ["error.message"]}, "status": {"at": ["error.status"]}}
+    )
+    assert fields.read(Transcript("")).failure == ClientFailure("")
+    failed = Transcript('{"answer": "x", "error": {"message": "slow down", "status": 429}}')
+    assert fields.read(failed).failure == ClientFailure("slow down", 429)
