@@ -153,7 +153,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     state_now = state.replace(seal=seal.model_copy(update={"written": written}))
     session.fence = plan_fence(settings, state_folder, project, state_now).build(project.root)
     second = first
-    if written or _needs_second_session(draft, first, started):
+    if written or _needs_second_session(draft, first, project, started):
         second = _evaluate_baseline(state, session)
         project.extend((), outputs.find_outputs())
     seal = project.record_seal(opened).model_copy(update={"build": build, "written": written})
@@ -182,13 +182,15 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     return SealedState(state, failing, KnownResult(project.digest, second.result))
 
 
-def _needs_second_session(draft: Draft, first: BaselineSession, started: int) -> bool:
-    """Return whether one session does not say enough: it died, it changed packages, or a failure does not repeat.
+def _needs_second_session(draft: Draft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
+    """Return whether one session does not say enough: it died, a fence may disturb it, or a failure does not repeat.
 
     A test that passes when it is repeated alone is flaky, or depends on others: only the whole suite can tell.
     """
     settings, session = draft.settings, draft.session
     if settings.judging.baseline_runs > 1 or first.result.exit_status is None:
+        return True
+    if session.fence and any(map(project.is_sealed, first.result.opened_to_write)):
         return True
     if session.fence and find_changed_packages(settings.root, started, resolve_opened(settings)):
         return True

@@ -29,6 +29,7 @@ from pytest_loop.run.new_test_session import run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.session.interference import EXECUTES
 from pytest_loop.session.judge_service import JudgeService
+from pytest_loop.session.repeat import pass_all_now
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
@@ -64,7 +65,9 @@ class Evaluator:
             *restore_rules(self.context.files, self.state),
         ]
         self._save_checkpoint()
-        deciding = DecidingEvaluation(self.context, self.state, self.evaluate_rules, self.should_continue)
+        deciding = DecidingEvaluation(
+            self.context, self.state, self.evaluate_rules, self._pass_failed_tests, self.should_continue
+        )
         evaluate = self.evaluate_rules if self.manifest else deciding.evaluate
         evaluation = evaluate()
         if self._is_unstable(evaluation):
@@ -87,6 +90,15 @@ class Evaluator:
         if evaluation.passed and self.session_result.has_reused_evidence:
             return self._run_session(reuse=False, is_deciding=is_deciding)
         return evaluation
+
+    def _pass_failed_tests(self) -> bool:
+        """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
+        before, rules = self.state.evaluation, self.state.criteria.by_id
+        unmet = [rules[name] for name in before.unmet if name in rules] if before else []
+        if before is None or before.errors or not all(map(is_test_rule, unmet)):
+            return False
+        order = self._build_order(None, reuse=False, is_deciding=False)
+        return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
 
     @property
     def _edits_files(self) -> bool:

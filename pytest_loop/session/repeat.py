@@ -1,4 +1,4 @@
-"""Repeat single items of a session: those that failed, to see whether they fail again."""
+"""Run single items of a session again: those that failed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
-from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.session.runner import Session, SessionError, SessionStoppedError
 
 
 class KnownResult(NamedTuple):
@@ -24,10 +24,29 @@ def fail_all_again(session: Session, order: SessionOrder, root: Path, nodeids: I
     selected = tuple(nodeids)
     if not selected:
         return True
-    files = dict.fromkeys(str(root / nodeid.partition("::")[0]) for nodeid in selected)
-    try:
-        fields = {"selected": selected, "only": tuple(files), "canary": secrets.token_hex(8)}
-        result = session.evaluate(order.model_copy(update=fields))
-    except SessionError:
+    result = _repeat(session, order, root, selected)
+    return result is not None and set(result.failed_items).issuperset(selected)
+
+
+def pass_all_now(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
+    """Return whether these items, or those of these files, pass in a session of their own, which ends at a failure."""
+    selected = tuple(nodeids)
+    if not selected:
         return False
-    return set(result.failed_items).issuperset(selected)
+    result = _repeat(session, order.model_copy(update={"can_stop_early": True}), root, selected)
+    if result is None or result.has_failures or result.problems:
+        return False
+    names = {name for nodeid in result.evidence for name in (nodeid, nodeid.partition("::")[0])}
+    return names.issuperset(selected)
+
+
+def _repeat(session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]) -> SessionResult | None:
+    """Return the result of a session with these items alone; None if it could not be carried out."""
+    files = dict.fromkeys(str(root / nodeid.partition("::")[0]) for nodeid in selected)
+    fields = {"selected": selected, "only": tuple(files), "canary": secrets.token_hex(8)}
+    try:
+        return session.evaluate(order.model_copy(update=fields))
+    except SessionStoppedError:
+        raise
+    except SessionError:
+        return None
