@@ -1,4 +1,4 @@
-"""Write the pages of docs/reference from the code: `python docs/write_reference.py`."""
+"""Write the pages of docs that are made from the code: `python docs/write_reference.py`."""
 
 from __future__ import annotations
 
@@ -16,25 +16,82 @@ from pydantic import BaseModel
 
 import pytest_loop
 from pytest_loop import hookspecs
+from pytest_loop.cli.console_script import ROWS, Row
+from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
+from pytest_loop.core.machine.run_machine import ANYWHERE, RUN_MACHINE, Machine
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS
 from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind, Place
 from pytest_loop.core.reporting.outcome import build_result
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS
+from pytest_loop.settings.options import GROUPS
+from pytest_loop.settings.rows import Option
 
-FOLDER = Path(__file__).parent / "reference"
+FOLDER = Path(__file__).parent
 _NOTE = "This page is made from the code by `python docs/write_reference.py`.\n"
 # Fields that every check has, and that rule files do not set.
 _HIDDEN = ("kind",)
+_OPTIONS = """# Options
+
+Every flag of the command line and every key of the ini file. A flag on the command line comes before its ini key.
+This page is made from `pytest_loop/settings/options.py` and `pytest_loop/cli/console_script.py` by
+`python docs/write_reference.py`.
+"""
+_COMMANDS = """
+## The command `pytest-loop`
+
+Everything around a run is a command of its own. `pytest-agent-loop` and `python -m pytest_loop` are other names of it.
+Each command takes `--run ALIAS`, `-v` and `-q`; without `--run` it is about the active run, else the latest.
+An option is the flag of the same name: `--json PATH` is `--loop-json PATH`.
+
+| command | the same as | options | |
+|---|---|---|---|
+"""
+_MACHINE = """\
+# The run as a machine
+
+This page is made from the tables in `pytest_loop/core/machine/` by `python docs/write_reference.py`.
+
+A run is always at one of six places. `next_commands(state)` returns the commands for that place. It returns none if and
+only if the run is over. `apply(state, event)` returns the state after an event, and refuses an event that cannot happen
+there. If several arrows have the same event, the run goes to the first place that has work to do. `PRODUCE_PREPARE` and
+`PREPARE` are skipped if nothing is missing. A phase B that adds no rules is not evaluated again.
+
+```mermaid
+{run}
+```
+
+{anywhere} can happen at every place. The last two end the run.
+`limits_raised` reopens a run that a limit has stopped, `answered` every run that is not a success.
+Unknown events change nothing.
+
+An experiment is a run over the cases of a workload. It has its own machine:
+
+```mermaid
+{experiment}
+```
+
+## Why a run ends
+
+The first reason that holds wins. All reasons are checked at `CRITIQUE`, before any other work there. If phase A passes,
+phase B decides instead. Some reasons are also checked at other places.
+
+| | reason | status | checked elsewhere | when |
+|---|---|---|---|---|
+{reasons}
+"""
 
 
 def render_pages() -> dict[str, str]:
-    """Return the text of each page by its name."""
+    """Return the text of each page by its path in docs."""
     return {
-        "checks.md": "".join(_render_checks()),
-        "hooks.md": "".join(_render_hooks()),
-        "json.md": "".join(_render_result()),
-        "python-api.md": "".join(_render_api()),
-        "stop-reasons.md": "".join(_render_reasons()),
+        "reference/checks.md": "".join(_render_checks()),
+        "reference/hooks.md": "".join(_render_hooks()),
+        "reference/json.md": "".join(_render_result()),
+        "reference/python-api.md": "".join(_render_api()),
+        "reference/stop-reasons.md": "".join(_render_reasons()),
+        "options.md": render_options(),
+        "machine.md": render_machines(),
     }
 
 
@@ -102,6 +159,69 @@ def _render_reasons() -> Iterator[str]:
     yield "\n| reason | status | what it says |\n|---|---|---|\n"
     for row in STOP_ROWS:
         yield f"| `{row.reason.value}` | {row.status.value} | {row.sentence} |\n"
+
+
+def render_options() -> str:
+    """Return the page with one table for each group, and one of commands."""
+    groups = "".join(f"{line}\n" for group in GROUPS.values() for line in _render_group(group))
+    return _OPTIONS + groups + _COMMANDS + "".join(map(_render_command, ROWS))
+
+
+def _render_command(row: Row) -> str:
+    flags = " ".join(f"--loop-{flag}" for flag in row.flags)
+    options = " ".join(f"`--{name}`" for name in row.options)
+    command = _code(f"pytest-loop {row.name} {row.argument}".rstrip())
+    return f"| {command} | {_code(flags)} | {options} | {row.description} |\n"
+
+
+def _render_group(group: Any) -> Iterator[str]:
+    yield from ("", f"## {group.__doc__}", "", "| flag | ini key | default | |", "|---|---|---|---|")
+    for option in group.get_options().values():
+        key = _code(option.key) if option.ini is not None else ""
+        yield f"| {_render_flag(option)} | {key} | {_code(option.ini or '')} | {option.description} |"
+
+
+def _render_flag(option: Option[Any]) -> str:
+    if not option.flag:
+        return ""
+    metavar = option.metavar.replace("|", "\\|")
+    value = f"[={metavar}]" if option.is_value_optional else f" {metavar}" if metavar else ""
+    names = ", ".join(_code(f"{flag}{value}") for flag in (option.flag, *option.other_flags))
+    return names + (" (repeatable)" if option.is_repeatable else "")
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def render_machines() -> str:
+    """Return the page with the diagrams of both machines, and when each reason holds."""
+    return _MACHINE.format(
+        run=render_diagram(RUN_MACHINE),
+        experiment=render_diagram(EXPERIMENT_MACHINE),
+        anywhere=", ".join(f"`{kind.value}`" for kind in Kind if kind in ANYWHERE),
+        reasons="\n".join(_render_conditions()),
+    )
+
+
+def render_diagram(machine: Machine[Any]) -> str:
+    """Return the transitions of a machine as a Mermaid state diagram."""
+    arrows: dict[tuple[str, str], list[str]] = {("[*]", place.value): ["run_started"] for place in machine.first_places}
+    for (place, kind), targets in machine.transitions.items():
+        for target in targets:
+            arrows.setdefault((place.value, target.value), []).append(kind.value)
+    arrows[Place.CRITIQUE.value, "[*]"] = [Kind.STOPPED.value]
+    lines = [f"    {start} --> {end}: {', '.join(kinds)}" for (start, end), kinds in arrows.items()]
+    return "\n".join(["stateDiagram-v2", *lines])
+
+
+def _render_conditions() -> list[str]:
+    lines = []
+    for number, row in enumerate(STOP_ROWS, 1):
+        elsewhere = "yes" if row.is_interruption else ""
+        when = (inspect.getdoc(row.holds) or "").rstrip(".")
+        lines.append(f"| {number} | `{row.reason.value}` | {row.status.value} | {elsewhere} | {when} |")
+    return lines
 
 
 def _name_type(kind: Any) -> str:

@@ -118,7 +118,9 @@ def read_gemini(transcript: Transcript) -> ClientReport:
     result = find_last(events, "result")
     failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
     if failure and transcript.exit_code:
-        status = 401 if transcript.exit_code == _GEMINI_LOGIN_EXIT_CODE else transcript.exit_code + 256
+        # Inside a fence, an exit code above 128 looks like the signal that a shell reports by it.
+        code = transcript.exit_code if transcript.exit_code > 0 else 128 - transcript.exit_code
+        status = 401 if code == _GEMINI_LOGIN_EXIT_CODE else code + 256
         failure = ClientFailure(failure.message, status if 400 <= status < 500 else None)
     tools = ("tool_use", "tool_result")
     answers = [event for event in events if event.get("type") in tools or event.get("role") == "assistant"]

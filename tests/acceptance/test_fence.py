@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.processes.fence import FenceTool, find_problem, probe_tools
-from tests.agents.codex_home import make_codex_home
+from tests.agents.codex_home import find_codex, make_codex_home
 from tests.agents.model_server import ModelServer, Turn
 from tests.fences import needs_fence
 from tests.ordinary_user import give_to_user, make_user_command, make_user_folder, needs_user
@@ -126,7 +126,7 @@ def test_real_codex_is_stopped_at_a_sealed_test_and_then_honest(
     ]
     with ModelServer(*turns) as server:
         make_codex_home(shop.parent, server.url, monkeypatch)
-        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{find_codex().parent}{os.pathsep}{os.environ['PATH']}")
         done = caller.call(*START, "--loop-agent", "codex", "--loop-fence=on", folder=shop)
     assert done.returncode == 0, done.stdout + done.stderr
     first, second, third, _ = [json.dumps(request.body["input"]) for request in server.requests]

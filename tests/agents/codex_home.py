@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
 CONFIG = """
@@ -30,6 +32,12 @@ enable_request_compression = false
 plugins = false
 unbounded_connection_retries = false
 """
+
+
+def find_codex() -> Path:
+    """Return the program from npm in the folder that `tox -e clients` names, else the one of the wheel."""
+    program = Path(os.environ.get("PYTEST_LOOP_CLIENTS", "")) / "codex"
+    return program.absolute() if program.is_file() else Path(codex_cli_bin.bundled_codex_path())
 
 
 def make_codex_home(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -293,7 +293,7 @@ def test_a_run_turns_failing_tests_green(
         [sys.executable, "-m", "pytest", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "Iteration 3/4 | Phase A | Score 1 | PASS" in result.stdout
+    assert "3/4  ✓ 9 of 9 pass (+7)" in result.stdout
     assert path.read_text() == green
 
 

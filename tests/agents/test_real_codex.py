@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
 from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validate_answer
@@ -15,7 +14,7 @@ from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from pytest_loop.core.model.run_state import Usage
-from tests.agents.codex_home import make_codex_home
+from tests.agents.codex_home import find_codex, make_codex_home
 from tests.agents.model_server import ModelServer, Turn
 
 Codex = Callable[..., ClientAgent]
@@ -31,7 +30,7 @@ def server() -> Iterator[ModelServer]:
 def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
     """Return a factory of Codex agents with a separate home and a scripted model."""
     make_codex_home(tmp_path, server.url, monkeypatch)
-    preset = load_presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
+    preset = load_presets()["codex"].model_copy(update={"program": str(find_codex())})
     agents: list[ClientAgent] = []
 
     def create(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> ClientAgent:
@@ -171,7 +170,7 @@ def test_a_run_passes_at_the_second_attempt(
     codex: Codex, server: ModelServer, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex(Turn("A guide without its title.\n"), Turn("# Backups\n\nA guide.\n"))
-    monkeypatch.setenv("PATH", f"{Path(codex_cli_bin.bundled_codex_path()).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{find_codex().parent}:{os.environ['PATH']}")
     (pytester.path / "guide.rules.yaml").write_text(
         "rules:\n  - {id: a.content.title, description: It has a title, check: {contains: '# Backups'}}\n"
     )

@@ -82,6 +82,8 @@ def test_tokens_by_kind_are_read_where_no_cost_is_reported(name: str, counts: tu
         ("claude-turns", 1, ClientFailure("error_max_turns")),
         ("gemini-401", 145, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]', 401)),
         ("gemini-401", 173, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]', 429)),
+        ("gemini-401", -17, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]', 401)),
+        ("gemini-401", -9, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]')),
         ("gemini-401", 1, ClientFailure('[API Error: {"error":{"message":"no","code":401}}]')),
         ("opencode-401", 1, ClientFailure("no", 401)),
         ("opencode-429", 1, ClientFailure("no", 429, 2.0)),

@@ -7,11 +7,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
 from pytest_loop.integrations.install import main
-from tests.agents.codex_home import make_codex_home
+from tests.agents.codex_home import find_codex, make_codex_home
 from tests.agents.model_server import ModelServer, Turn
 from tests.integrations.red_project import GREEN, make_red_project
 
@@ -37,7 +36,7 @@ def project(tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 
 
 def run_codex(folder: Path, *words: str) -> str:
-    command = [codex_cli_bin.bundled_codex_path(), "exec", "--json", "--sandbox", "workspace-write", *words, "-"]
+    command = [find_codex(), "exec", "--json", "--sandbox", "workspace-write", *words, "-"]
     result = subprocess.run(
         list(map(str, command)), cwd=folder, input="mend it", capture_output=True, text=True, check=False, timeout=120
     )

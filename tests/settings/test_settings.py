@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from pytest_loop.settings.options import (
 from pytest_loop.settings.settings import make_default_settings, read_settings
 from pytest_loop.settings.values import parse_limits
 
-DOCS = Path(__file__).parents[2] / "docs"
-
 
 def test_every_name_is_declared_once() -> None:
     flags = [option.flag for option in OPTIONS if option.flag]
@@ -39,16 +36,6 @@ def test_every_ini_default_can_be_parsed() -> None:
     parsed = {option.key: option.parse(option.ini) for option in OPTIONS if option.ini and not option.is_repeatable}
     assert parsed["loop_max_iterations"] == 4
     assert parsed["loop_memory"] is False
-
-
-def test_docs_list_every_option() -> None:
-    """Run `python docs/write_options.py` after a change of the table."""
-    spec = importlib.util.spec_from_file_location("write_options", DOCS / "write_options.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert (DOCS / "options.md").read_text(encoding="utf-8") == module.render_page()
 
 
 def test_settings_are_frozen_and_unknown_names_are_refused() -> None:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_loop.core.machine.diagram import render_diagram, render_page
 from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Machine
 from pytest_loop.core.model.vocabulary import Place, Reason
 
-PAGE = Path(__file__).parents[3] / "docs" / "machine.md"
-RENDER_COMMAND = """python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md"""
-
-
-def test_documentation_of_the_machine_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render_page(), f"write it again: {RENDER_COMMAND}"
-    assert RENDER_COMMAND in render_page()
+WRITER = runpy.run_path(str(Path(__file__).parents[3] / "docs" / "write_reference.py"))
 
 
 @pytest.mark.parametrize("machine", [RUN_MACHINE, EXPERIMENT_MACHINE])
 def test_every_transition_is_in_the_diagram(machine: Machine[Any]) -> None:
-    lines = render_diagram(machine).splitlines()
+    lines = WRITER["render_diagram"](machine).splitlines()
     for (place, kind), targets in machine.transitions.items():
         for target in targets:
             assert any(
@@ -39,6 +33,6 @@ def test_every_place_can_be_reached_and_left() -> None:
 
 
 def test_every_reason_is_explained() -> None:
-    rows = [line for line in render_page().splitlines() if line.startswith("| ") and "`" in line]
+    rows = [line for line in WRITER["render_machines"]().splitlines() if line.startswith("| ") and "`" in line]
     assert [row.split("`")[1] for row in rows] == [reason.value for reason in Reason]
     assert all(len(row.split("|")[-2].strip()) > 5 for row in rows)
