@@ -24,7 +24,8 @@ class SessionResult:
     `failed_count` is the number of failures that pytest counted. `interference` is what code under test did to the
     session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
     session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
-    each with the code of the project that did it, `opened_to_write` those that could be written; `module_folders` those in which modules are searched.
+    each with the code of the project that did it; `opened_to_write` those that were opened to write them;
+    `module_folders` those in which modules are searched.
     """
 
     plan: SessionPlan | None = None
