@@ -24,7 +24,6 @@ AGENT = """
         return AgentReply(text="fixed")
 """
 TESTS = """
-    import os
     from shop import add
 
     def test_sum():
@@ -32,11 +31,6 @@ TESTS = """
 
     def test_nothing():
         assert add(0, 0) == 0
-"""
-WRITES = """
-    def test_opens_itself():
-        with open(__file__, "r+"):
-            pass
 """
 START = ("--loop-task", "fix until green", "--loop-agent", "python:agents:work", "--loop-yes")
 
@@ -68,11 +62,3 @@ def test_suite_runs_twice_and_what_failed_is_repeated(shop: pytest.Pytester, tmp
 @pytest.mark.thorough
 def test_second_baseline_can_be_asked_for(shop: pytest.Pytester, tmp_path: Path) -> None:
     assert count_executions(shop, tmp_path / "executions", "-o", "loop_baseline_runs=2")["test_nothing"] == 3
-
-
-@pytest.mark.thorough
-def test_test_that_opens_a_sealed_file_to_write_is_tried_inside_of_the_fence(
-    shop: pytest.Pytester, tmp_path: Path
-) -> None:
-    (shop.path / "tests/test_own.py").write_text(dedent(WRITES))
-    assert count_executions(shop, tmp_path / "executions")["test_nothing"] == 3
