@@ -124,6 +124,7 @@ def make_environment(request: AgentRequest) -> dict[str, str]:
     """Return the environment of this process with the variables that describe a request."""
     return {
         **os.environ,
+        "PWD": str(request.workspace),  # opencode works in this folder, wherever it is started
         "LOOP_STEP": request.step,
         "LOOP_ITERATION": str(request.iteration),
         "LOOP_PHASE": request.phase,

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.task import TaskContext, can_ask, check_measurable
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.errors import CheckError
 from pytest_loop.inference.command_candidate import Confidence, Goal
-from pytest_loop.inference.coverage_criteria import set_baseline
+from pytest_loop.inference.coverage_criteria import build_baseline_check, set_baseline
 from pytest_loop.inference.inferred_criteria import describe_installation
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import Criterion, Proposal
@@ -107,15 +108,17 @@ class _Inference:
         return _explain(context, problem, f"install it: {describe_installation(tool)}")
 
     def _measure_baseline(self, criterion: Criterion) -> Criterion:
-        """Return a criterion that asks for growth with the number before the run; without a number that is 0."""
+        """Return a criterion that asks for growth with the number before the run; without any tests that is 0."""
         if not criterion.needs_baseline:
             return criterion
-        self.console.print_line(f"measuring with `{criterion.command}` before the first edit ...")
         root = self.settings.root
+        if not read_project(root).find_tests():
+            return set_baseline(criterion, 0.0)
+        self.console.print_line(f"measuring with `{criterion.command}` before the first edit ...")
         try:
-            number = Metric.model_validate(criterion.check).measure(Context(root, root))
-        except ValueError:
-            number = 0.0
+            number = Metric.model_validate(build_baseline_check(criterion)).measure(Context(root, root))
+        except (ValueError, CheckError) as error:
+            raise UncertainCommandError(_explain_no_baseline(criterion, error)) from None
         return set_baseline(criterion, number)
 
 
@@ -123,6 +126,14 @@ def _offer_tests(proposal: Proposal) -> str:
     """Return the line that offers tests for something new, which tests of the project cannot measure yet."""
     advice = "\n  to let the agent write failing tests first, which you confirm: --loop-tests-first"
     return advice if proposal.goal is Goal.IMPLEMENT_FEATURE else ""
+
+
+def _explain_no_baseline(criterion: Criterion, error: Exception) -> str:
+    return (
+        f"the coverage before the run cannot be measured: {error} (`{criterion.command}`)\n"
+        "  run the command yourself to see why, and start again\n"
+        "  to judge by another command, end the task with: until `COMMAND` passes"
+    )
 
 
 def _explain(context: TaskContext, problem: str, advice: str) -> str:

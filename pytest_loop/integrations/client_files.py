@@ -22,12 +22,16 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server."""
+    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server.
+
+    `has_comments`: the client reads comments in this file, so that a file with some is not broken.
+    """
 
     path: str
     user_path: str
     make: Callable[[str], Entry]
     is_gate: bool = False
+    has_comments: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,15 +109,24 @@ CLIENTS = {
     ),
     "gemini": ClientFiles(
         (
-            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_hook("AfterAgent", 1000), is_gate=True),
-            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers")),
+            JsonPart(
+                ".gemini/settings.json",
+                ".gemini/settings.json",
+                _make_hook("AfterAgent", 1000),
+                is_gate=True,
+                has_comments=True,
+            ),
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers"), has_comments=True),
             _make_skill(".gemini"),
         ),
         "Gemini ignores all of it in a folder that is not trusted: use /permissions trust, or set "
         "GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust is not enough)",
     ),
     "opencode": ClientFiles(
-        (JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server), _AGENTS_SKILL),
+        (
+            JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server, has_comments=True),
+            _AGENTS_SKILL,
+        ),
         "opencode has no Stop hook: nothing keeps it from stopping, so judge in your build too.",
     ),
     "cursor": ClientFiles(
@@ -126,7 +139,10 @@ CLIENTS = {
         "Cursor shows the hook under Settings, Hooks, and the server under Settings, MCP.",
     ),
     "vscode": ClientFiles(
-        (JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers")), _AGENTS_SKILL),
+        (
+            JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers"), has_comments=True),
+            _AGENTS_SKILL,
+        ),
         "VS Code starts the server when a chat in agent mode asks for it; it has no Stop hook.",
     ),
 }

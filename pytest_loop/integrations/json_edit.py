@@ -1,8 +1,9 @@
-"""Change one entry of a JSON text, and leave every other character as it is."""
+"""Change one entry of a JSON text, with comments or without, and leave every other character as it is."""
 
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,12 @@ from typing import Any
 import yaml
 
 from pytest_loop.errors import LoopError
+
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_REST_OF_LINE = re.compile(r"[ \t]*(?=\r?\n)")
+_COMMA = re.compile(r"\s*,")
 
 
 class BrokenConfigurationError(LoopError):
@@ -67,14 +74,36 @@ def remove_entry(text: str, entry: Entry, name: str) -> str:
         if len(parent.value) > 1:
             names = [key.value for key, _ in parent.value]
             return _cut(text, parent, names.index(entry.keys[depth]))
-    return ""
+    return _cut(text, root, 0) if _COMMENT.sub(_blank_match, text) != text else ""
+
+
+def load_json(text: str) -> Any:
+    """Return the value of a JSON text; comments and commas after the last member are left out."""
+    return json.loads(_blank(text))
+
+
+def _blank(text: str) -> str:
+    """Replace comments and commas after the last member by spaces, so that every position stays the same."""
+    return _LAST_COMMA.sub(_blank_match, _COMMENT.sub(_blank_match, text))
+
+
+def _blank_match(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else re.sub(r"\S", " ", match[0])
+
+
+def require_plain_json(text: str, name: str) -> None:
+    """Raise `BrokenConfigurationError` for comments and commas after the last member."""
+    try:
+        json.loads(text if text.strip() else "{}")
+    except json.JSONDecodeError as error:
+        raise BrokenConfigurationError(f"{name}:{error.lineno}: expected JSON, found {error.msg}") from None
 
 
 def _parse(text: str, name: str) -> Any:
     """Return the nodes of a JSON text with their positions: JSON is YAML, but for tabs between its parts."""
     try:
-        json.loads(text or "{}")
-        return yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
+        load_json(text or "{}")
+        return yaml.compose(_blank(text).replace("\t", " "), Loader=yaml.SafeLoader)
     except json.JSONDecodeError as error:
         raise BrokenConfigurationError(f"{name}:{error.lineno}: expected JSON, found {error.msg}") from None
     except yaml.YAMLError as error:
@@ -116,32 +145,44 @@ def _find_indent(text: str) -> str:
 
 
 def _replace(text: str, node: Any, value: Any, depth: int) -> str:
-    if json.loads(_slice(text, node)) == value:
+    if load_json(_slice(text, node)) == value:
         return text
     rendered = _render(value, _find_indent(text), depth)
     return text[: node.start_mark.index] + rendered + text[node.end_mark.index :]
 
 
 def _insert(text: str, node: Any, prefix: str, value: Any, depth: int) -> str:
-    """Add a member after the last one of an object or a list."""
+    """Add a member after the last one of an object or a list, and after a comment that ends its line."""
     indent = _find_indent(text)
-    member = f"\n{indent * (depth + 1)}{prefix}{_render(value, indent, depth + 1)}"
-    if node.value:
-        last = node.value[-1]
-        end = (last[1] if isinstance(last, tuple) else last).end_mark.index
-        return f"{text[:end]},{member}{text[end:]}"
-    start = node.start_mark.index + 1
-    return f"{text[:start]}{member}\n{indent * depth}{text[node.end_mark.index - 1 :]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    member = f"\n{indent * (depth + 1)}{prefix}{_render(value, indent, depth + 1)}".replace("\n", newline)
+    if not node.value:
+        start = node.start_mark.index + 1
+        return f"{text[:start]}{member}{newline}{indent * depth}{text[node.end_mark.index - 1 :]}"
+    end = _find_span(node.value[-1])[1]
+    comma = _COMMA.match(_COMMENT.sub(_blank_match, text), end)
+    rest = _REST_OF_LINE.match(_blank(text), end)
+    after = max(rest.end() if rest else end, comma.end() if comma else end)
+    return text[:end] + ("" if comma else ",") + text[end:after] + member + ("," if comma else "") + text[after:]
 
 
 def _cut(text: str, node: Any, index: int) -> str:
-    """Remove a member with the comma before it, or after it if it is the first."""
-    spans = [
-        (member[0].start_mark.index, member[1].end_mark.index)
-        if isinstance(member, tuple)
-        else (member.start_mark.index, member.end_mark.index)
-        for member in node.value
-    ]
-    if index:
-        return text[: spans[index - 1][1]] + text[spans[index][1] :]
-    return text[: spans[0][0]] + text[spans[1][0] :]
+    """Remove a member with its comma, and its line if nothing else is on it."""
+    plain = _COMMENT.sub(_blank_match, text)
+    start, end = _find_span(node.value[index])
+    before, comma = text[:start].rstrip(" \t"), _COMMA.match(plain, end)
+    if comma:
+        end = comma.end()
+    elif index:
+        position = plain.index(",", _find_span(node.value[index - 1])[1])
+        before = before[:position] + before[position + 1 :]
+    rest = _REST_OF_LINE.match(text, end)
+    if rest and before.endswith("\n"):
+        return before.removesuffix("\n").removesuffix("\r") + text[rest.end() :]
+    return before + text[end:]
+
+
+def _find_span(member: Any) -> tuple[int, int]:
+    """Return the positions of an item of a list, or of a key with its value."""
+    first, last = member if isinstance(member, tuple) else (member, member)
+    return first.start_mark.index, last.end_mark.index

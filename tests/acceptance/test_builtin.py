@@ -145,6 +145,7 @@ def test_next_agent_gets_the_suspicious_lines(project: Path, run: Pytest) -> Non
     assert "shop.py:2 (1.00) return name" in (project / "prompt.txt").read_text()
 
 
+@pytest.mark.thorough
 def test_localise_setting_gives_suspicious_lines_to_every_agent(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_localise = yes\n")
     (project / "shop.py").write_text(BROKEN)

@@ -114,6 +114,7 @@ def test_budget_counts_all_candidates(run: Pytest, project: Path) -> None:
     assert Store(project).get_run("best").read()[0].progress.usage.tokens == 200
 
 
+@pytest.mark.thorough
 def test_candidates_work_in_parallel(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(project.parent / "meeting")
     monkeypatch.setenv("MEETING", str(project.parent / "meeting"))

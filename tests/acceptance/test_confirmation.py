@@ -125,6 +125,7 @@ def test_unanswered_review_is_asked_again_on_resume(project: Path) -> None:
     assert len(list((project / "prompts").iterdir())) == 2
 
 
+@pytest.mark.thorough
 def test_loop_yes_skips_all_questions(project: Path, run: Pytest) -> None:
     ask_always(project)
     run_at_terminal(project, *make_arguments(), answers="y\ny\n\n", expected=1)
@@ -170,6 +171,7 @@ def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
     assert not any(event["event"] == "review_done" for event in read_events(project))
 
 
+@pytest.mark.thorough
 def test_ini_file_may_skip_all_questions(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = never\n")
     done = run(*make_arguments())
@@ -203,8 +205,8 @@ def test_work_that_is_hard_to_undo_has_pre_checks(project: Path, run: Pytest) ->
     ("task", "words"),
     [
         ("fix the notes", "Find the cause before you change anything"),
-        ("add notes about it", "Before you write something new, look for it"),
-        ("clean up the notes", "Delete before you redesign"),
+        pytest.param("add notes about it", "Before you write something new, look for it", marks=pytest.mark.thorough),
+        pytest.param("clean up the notes", "Delete before you redesign", marks=pytest.mark.thorough),
     ],
 )
 def test_prompt_begins_with_the_instruction_of_the_workflow(project: Path, run: Pytest, task: str, words: str) -> None:
@@ -321,11 +323,17 @@ def test_sentences_without_a_judge_are_only_in_the_prompt(shop: Path, run_in_sho
 @pytest.mark.parametrize(
     ("task", "before", "edit"),
     [
-        ("fix shop.py until `make check` passes", {"Makefile": "check:\n\tfalse\n"}, ("Makefile", "check:\n\ttrue\n")),
-        (
+        pytest.param(
+            "fix shop.py until `make check` passes",
+            {"Makefile": "check:\n\tfalse\n"},
+            ("Makefile", "check:\n\ttrue\n"),
+            marks=pytest.mark.thorough,
+        ),
+        pytest.param(
             f"fix shop.py until `{sys.executable} -m pytest -k total` passes",
             {"test_shop.py": "def test_total():\n    assert 0\n"},
             ("test_shop.py", "def test_total():\n    pass\n"),
+            marks=pytest.mark.thorough,
         ),
         (
             "fix until `sh run.sh` passes",
@@ -356,10 +364,11 @@ def test_files_that_a_command_judges_by_are_sealed(
     ("check", "before", "edit"),
     [
         ("{command: make check}", {"Makefile": "check:\n\tfalse\n"}, ("Makefile", "check:\n\ttrue\n")),
-        (
+        pytest.param(
             f"{{command: '{sys.executable} -m pytest -q -p no:cacheprovider unit'}}",
             {"unit/test_it.py": "def test_it():\n    assert 0\n"},
             ("unit/test_it.py", "def test_it():\n    pass\n"),
+            marks=pytest.mark.thorough,
         ),
         (
             "{python: 'checks.deep:good'}",

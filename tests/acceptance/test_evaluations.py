@@ -80,6 +80,7 @@ def test_failure_is_reused_until_an_input_changes(project: pytest.Pytester) -> N
     assert [evaluation["passed"] for evaluation in read_evaluations(project)] == [False, False, True]
 
 
+@pytest.mark.thorough
 def test_no_reuse_runs_every_rule_again(project: pytest.Pytester) -> None:
     result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-v", "--loop-no-reuse")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()

@@ -115,6 +115,7 @@ def test_agent_cannot_write_what_is_sealed_and_its_honest_edit_counts(
     assert (shop / "tick").read_text() == last
 
 
+@pytest.mark.thorough
 @needs_fence
 def test_real_codex_is_stopped_at_a_sealed_test_and_then_honest(
     shop: Path, caller: PytestCaller, monkeypatch: pytest.MonkeyPatch
@@ -197,6 +198,7 @@ def test_run_in_a_work_tree_is_fenced(shop: Path, caller: PytestCaller) -> None:
     assert "cannot create tests/test_shop.py: Read-only file system" in done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(bool(find_problem(FenceTool.UNSHARE)), reason="unshare does not work here")
 def test_unshare_takes_the_place_of_bubblewrap(
     shop: Path, caller: PytestCaller, monkeypatch: pytest.MonkeyPatch

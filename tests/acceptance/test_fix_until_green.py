@@ -101,6 +101,7 @@ def test_passing_project_needs_no_agent(project: Path, run: Pytest) -> None:
     assert "REFINE" not in process.stdout
 
 
+@pytest.mark.thorough
 def test_missing_module_is_fixed(project: Path, run: Pytest) -> None:
     (project / "ledger.py").rename(project / "gone.py")
     (project / "agent_of_mine.py").write_text(

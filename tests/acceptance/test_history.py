@@ -41,7 +41,7 @@ def run_writer(run: Pytest) -> Callable[..., str]:
     return work
 
 
-def test_history_compares_iterations_and_marks_the_best(run_writer: Callable[..., str], run: Pytest) -> None:
+def test_history_compares_iterations_as_text_and_as_json(run_writer: Callable[..., str], run: Pytest) -> None:
     run_writer("--loop-max-iterations", "3")
     output = run("--loop-history").stdout
     *rows, best, trajectory, unobservable = output.splitlines()[-7:]
@@ -54,10 +54,6 @@ def test_history_compares_iterations_and_marks_the_best(run_writer: Callable[...
     assert best == "best: iteration 2 with 75 of 100, and the last is worse"
     assert trajectory == "trajectory: fluctuating (the score went up and down)"
     assert unobservable == "unobservable: nobody reports usd, so that this limit cannot end a run"
-
-
-def test_history_json_has_a_record_per_iteration(run_writer: Callable[..., str], run: Pytest) -> None:
-    run_writer("--loop-max-iterations", "3")
     data = json.loads(run("--loop-history", "--loop-json", "-").stdout)
     second = data["iterations"][1]
     assert {name: second[name] for name in ("iteration", "score", "quality_score", "quality_delta", "tokens_used")} == {

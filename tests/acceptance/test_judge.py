@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import WORKERS_IF_THOROUGH
+
 Write = Callable[..., Path]
 Loop = Callable[..., pytest.RunResult]
 
@@ -54,11 +56,11 @@ VOTES = """
 
 
 def test_a_panel_of_judges_decides_in_workers_too(
-    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:
     write_rule_file(PANEL.format("majority"))
     (pytester.path / "doc.md").write_text("Hello")
-    result = loop(VOTES, "--loop-artifact", "doc.md", *workers)
+    result = loop(VOTES, "--loop-artifact", "doc.md", "-n2")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert 4 <= (pytester.path / "votes").stat().st_size <= 5
     (evaluation,) = events(pytester, "evaluation_done")
@@ -191,6 +193,7 @@ JUDGES = """
 """
 
 
+@WORKERS_IF_THOROUGH
 def test_a_plain_session_asks_its_judge(
     pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:

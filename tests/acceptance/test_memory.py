@@ -71,6 +71,7 @@ def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) 
     assert "   | -    return sum(prices[1:])\n   | +    return sum(prices)\n" in lessons
 
 
+@pytest.mark.thorough
 def test_ini_file_turns_memory_on_and_damaged_runs_teach_nothing(project: Path, start_run: Pytest) -> None:
     assert start_run("knowing", "first").returncode == 0
     history = project / ".loop/first/history.jsonl"

@@ -249,6 +249,7 @@ MANUAL_CHECKS = """{
 }"""
 
 
+@pytest.mark.thorough
 def test_template_judges_without_a_rule_file(pytester: pytest.Pytester) -> None:
     write_agent(pytester, MANUAL_CHECKS)
     (pytester.path / "guide.md").write_text((ROOT / "examples/good/docs/guide.md").read_text())

@@ -70,6 +70,7 @@ def test_change_becomes_a_branch_and_the_project_stays_untouched(run: Pytest, pr
     assert (project / "notes.txt").read_text() == "mine\n"
 
 
+@pytest.mark.thorough
 def test_project_may_be_a_subfolder_of_its_repository(run: Pytest, project: Path) -> None:
     inner = project / "inner"
     inner.mkdir()

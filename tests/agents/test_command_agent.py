@@ -89,6 +89,13 @@ def test_variables_describe_the_request(program: Program, ask: Ask, tmp_path: Pa
     assert reply.text == f"REFINE 2 B {tmp_path}/scratch/doc.md {tmp_path}\n{tmp_path}\n"
 
 
+def test_the_variable_of_the_working_folder_names_the_workspace(
+    program: Program, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", "/elsewhere")
+    assert program("import os; print(os.environ['PWD'])").answer(ask(), Watch()).text == f"{tmp_path}\n"
+
+
 def test_there_is_no_shell(ask: Ask, tmp_path: Path) -> None:
     assert CommandAgent("echo $HOME '*' a;b | cat", tmp_path).answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
 

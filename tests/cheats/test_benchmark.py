@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks/honest_judge.py"
 
 
@@ -22,6 +24,7 @@ def test_every_row_has_a_name_of_its_own() -> None:
     assert len(set(names)) == len(names) > 200
 
 
+@pytest.mark.thorough
 def test_table_counts_false_greens_of_a_loop_that_believes_an_exit_code() -> None:
     lines = run_benchmark("--only", "edits: the assertions are edited", "--only", "fixes: the product is fixed")
     table = {line[:14].strip(): line[14:].split() for line in lines[-3:]}

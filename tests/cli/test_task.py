@@ -157,9 +157,7 @@ def test_command_that_is_not_installed_is_refused(tmp_path: Path) -> None:
 # -- what has to grow
 
 
-@pytest.mark.parametrize(
-    ("printed", "op", "value"), [("TOTAL 10 4 60%", ">", 60.0), ("TOTAL 10 0 100%", ">=", 100), ("broken", ">", 0.0)]
-)
+@pytest.mark.parametrize(("printed", "op", "value"), [("TOTAL 10 4 60%", ">", 60.0), ("TOTAL 10 0 100%", ">=", 100)])
 def test_coverage_has_to_grow_beyond_what_is_measured_before(
     tmp_path: Path, printed: str, op: str, value: float
 ) -> None:
@@ -172,6 +170,38 @@ def test_coverage_has_to_grow_beyond_what_is_measured_before(
     assert isinstance(criterion.check, dict)
     assert (criterion.check["metric"]["op"], criterion.check["metric"]["value"]) == (op, value)
     assert f"the tests cover more of the lines than the {value:g} % before" in criterion.description
+
+
+def test_failing_suite_has_a_coverage_too(tmp_path: Path) -> None:
+    (tmp_path / "test_shop.py").touch()
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/coverage"
+    program.write_text('#!/bin/sh\n[ "$1" = run ] && exit 1\necho TOTAL 4 1 75%\n')
+    program.chmod(0o755)
+    (tmp_path / "AGENTS.md").write_text("Measure with `bin/coverage run -m pytest && bin/coverage report`.\n")
+    context = infer(tmp_path, "add missing tests")
+    assert context.proposal is not None
+    (criterion,) = context.proposal.criteria
+    assert criterion.command == "bin/coverage run -m pytest && bin/coverage report"
+    assert "the tests cover more of the lines than the 75 % before" in criterion.description
+
+
+def test_coverage_that_cannot_be_measured_is_an_error_of_the_setup(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("coverage:\n\t@echo broken; touch x\n")
+    (tmp_path / "test_shop.py").touch()
+    (tmp_path / "AGENTS.md").write_text("Measure with `make coverage`.\n")
+    with pytest.raises(
+        UnclearError, match=r"^the coverage before the run cannot be measured: no match of .*coverage`\)"
+    ):
+        infer(tmp_path, "add missing tests")
+
+
+def test_project_without_tests_covers_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.coverage.run]\nbranch = true\n[tool.pytest.ini_options]\n")
+    (tmp_path / "shop.py").touch()
+    context = infer(tmp_path, "add missing tests")
+    assert context.proposal is not None
+    assert "than the 0 % before" in context.proposal.criteria[0].description
 
 
 # -- the task itself

@@ -23,6 +23,7 @@ CALLS = {
         "mcp__pytest-loop__evaluate",
     ),
     "gemini": ("-o json --approval-mode yolo -m gemini-2.5-flash", "mcp_pytest-loop_evaluate"),
+    "opencode": ("run --format json --auto -m mine/scripted", "pytest-loop_evaluate"),
 }
 
 
@@ -55,6 +56,7 @@ def project(name: str, server: ModelServer, tmp_path: Path, monkeypatch: pytest.
         (tmp_path / "home" / path).write_text(json.dumps(data))
     folder = make_red_project(tmp_path)
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))  # as a shell does; opencode works there
     main([name])
     if name == "claude":  # a person would allow the server once
         settings = json.loads(Path(".claude/settings.json").read_text())
