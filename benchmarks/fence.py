@@ -1,8 +1,13 @@
-"""Compare evaluations and the start of an agent inside a fence with the same outside."""
+"""Compare evaluations and the start of an agent inside a fence with the same outside.
+
+`--cpu` counts the CPU time of the processes instead of wall time, so that other load has little influence. A warm
+session is a child of its server and not counted, so that warm comparisons are left out.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,7 +88,13 @@ def _check(exit_code: int) -> None:
     assert exit_code == 0
 
 
-def measure(comparison: Comparison, rounds: int) -> tuple[list[float], list[float]]:
+def read_cpu_time() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def measure(comparison: Comparison, rounds: int, read_clock: Callable[[], float]) -> tuple[list[float], list[float]]:
     """Return the seconds inside and outside by round; each round begins with the other side."""
     make = make_agent if comparison.runs_agent else make_evaluation
     with make_project(comparison.case) as folder:
@@ -93,26 +104,28 @@ def measure(comparison: Comparison, rounds: int) -> tuple[list[float], list[floa
             for number in range(rounds + 2):
                 comparison.case.edit(folder, number)
                 for run in sorted(times, key=lambda run: (run is run_inside) == (number % 2 == 0)):
-                    started = time.perf_counter()
+                    started = read_clock()
                     run()
-                    times[run].append(time.perf_counter() - started)
+                    times[run].append(read_clock() - started)
         return times[run_inside][2:], times[run_outside][2:]
 
 
 def main() -> None:
     parser = make_parser(__doc__, rounds=40)
     parser.add_argument("--only", default="", metavar="TEXT", help="the comparisons whose name has this in it")
+    parser.add_argument("--cpu", action="store_true", help="compare CPU time, without warm sessions")
     options = parser.parse_args()
+    read_clock, kind = (read_cpu_time, "CPU") if options.cpu else (time.perf_counter, "wall")
     rows = []
     for comparison in COMPARISONS:
-        if options.only in comparison.name:
-            inside, outside = measure(comparison, options.rounds)
+        if options.only in comparison.name and not (options.cpu and comparison.is_warm):
+            inside, outside = measure(comparison, options.rounds, read_clock)
             ratios = [one / other for one, other in zip(inside, outside, strict=True)]
             times = [f"{1000 * median(seconds):.1f}" for seconds in (inside, outside)]
             best = f"{min(inside) / min(outside):.3f}"
             rows.append([comparison.name, *times, format_spread(ratios, 3), best, f"{comparison.target:.2f}"])
     tool = probe_tools().tool
-    print(f"Inside {tool and tool.value} and outside, {options.rounds} rounds on {os.cpu_count()} cores, wall time")
+    print(f"Inside {tool and tool.value} and outside, {options.rounds} rounds on {os.cpu_count()} cores, {kind} time")
     print(render_table(["", "inside ms", "outside ms", "ratio (quartiles)", "ratio of the best", "target"], rows))
 
 

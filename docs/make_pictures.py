@@ -6,6 +6,7 @@ Chromium takes the screenshots of the report; the recording of the terminal is a
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +37,8 @@ COLOURS = {
 }
 LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 19, 8.0, 16
 SECONDS_PER_LINE = 0.35
+# As much of an answer of the hook as a reader needs.
+REASON_LINES = 9
 
 
 def main() -> None:
@@ -44,7 +48,9 @@ def main() -> None:
         project = Path(name) / "shop"
         shutil.copytree(ROOT / "examples/fix_me", project, ignore=shutil.ignore_patterns("__pycache__"))
         output = _run(project)
-        (PICTURES / "terminal.svg").write_text(render_recording(output), encoding="utf-8")
+        recording = render_recording("A run that fixes a small project", [f"$ {COMMAND}", *output.splitlines()])
+        (PICTURES / "terminal.svg").write_text(recording, encoding="utf-8")
+        write_stop_hook_picture(Path(name) / "ledger")
         with start_chromium(os.environ.get(VARIABLE, "chromium"), Path(name) / "profile") as page:
             _take_screenshots(page, project / "report.html")
 
@@ -56,6 +62,24 @@ def _run(project: Path) -> str:
     command = [*shlex.split(COMMAND), "--loop-report", "report.html", "--color=yes"]
     process = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
     return re.sub(r"\nwrote report.html", "", process.stdout).rstrip()
+
+
+def write_stop_hook_picture(project: Path) -> None:
+    """Install into Codex in a red example, call the hook as Codex does, and show what the agent reads."""
+    shutil.copytree(ROOT / "examples/fix_until_green", project, ignore=shutil.ignore_patterns("__pycache__"))
+    tool, install = [sys.executable, "-m", "pytest_loop"], "install codex"
+    installed = subprocess.run(
+        [*tool, *install.split()], cwd=project, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[:-1]
+    hooks = json.loads((project / ".codex" / "hooks.json").read_text(encoding="utf-8"))
+    line = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
+    answer = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=project, input='{"session_id": "1"}', capture_output=True, text=True, check=True
+    )
+    reason = [row[:COLUMNS] for row in json.loads(answer.stdout)["reason"].splitlines()[:REASON_LINES]]
+    lines = [f"$ pytest-loop {install}", *installed, "\x1b[2mWhen the agent wants to stop, the hook answers:\x1b[0m"]
+    recording = render_recording("The Stop hook keeps an agent from stopping", [*lines, *reason])
+    (PICTURES / "stop-hook.svg").write_text(recording, encoding="utf-8")
 
 
 def _take_screenshots(page: Page, report: Path) -> None:
@@ -70,14 +94,14 @@ def _take_screenshots(page: Page, report: Path) -> None:
         page.take_screenshot(PICTURES / f"{name}.png", beyond=False)
 
 
-def render_recording(output: str) -> str:
-    """Render the output as an SVG in which the lines appear one after another."""
-    lines = [f"\x1b[2m$\x1b[0m {COMMAND}", *output.splitlines()]
+def render_recording(title: str, lines: Sequence[str]) -> str:
+    """Render the lines of a terminal as an SVG in which they appear one after another."""
+    lines = [re.sub(r"^\$", "\x1b[2m$\x1b[0m", line) for line in lines]
     columns = max(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in lines)
     width, height = columns * CHARACTER_WIDTH + 2 * MARGIN, len(lines) * LINE_HEIGHT + 2 * MARGIN
     rows = "\n".join(_render_line(line, number) for number, line in enumerate(lines))
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}" role="img">
-<title>A run that fixes a small project</title>
+<title>{html.escape(title)}</title>
 <style>
 text {{ font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #e6edf3; white-space: pre; }}
 text {{ opacity: 0; animation: show 1ms forwards; }}

@@ -13,7 +13,7 @@ _CLAUSE_END = re.compile(r"[;\n]|[,.:]\s|\b(?:until|so that|such that|because|wh
 _VERB = re.compile(rf"\b(?:{_VERBS})\b", re.I)
 _COMMAND = re.compile(r"`[^`]*\s[^`]*`")
 _PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*\.?[\w-][\w.-]*\.\w+(?!\S*\s+(?:pass|is\b|are\b|succeed|green))")
-# Work that has to edit files which it seldom names.
+# Work that has to edit files which it rarely names.
 _PHRASES = {
     re.compile(r"\bsrc[ -]?layout\b", re.I): ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
     re.compile(rf"\b(?:{_VERBS})\b[^,.;]*\bsnapshots?\b", re.I): ("__snapshots__/", "*.snap", "*.ambr"),

@@ -61,7 +61,7 @@ class RepairAttempts:
 
 
 def find_suspicious_lines(task: RepairTask, root: Path, watch: Watch) -> tuple[str, ...]:
-    """Return lines that failing tests run and passing ones seldom do, the most suspicious first."""
+    """Return lines that failing tests run and passing ones rarely do, the most suspicious first."""
     if not task.failing_tests:
         return ()
     name = "the search for suspicious lines"

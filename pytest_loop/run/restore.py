@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_loop.core.events.event import Event
@@ -17,6 +18,7 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace import clean_room
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.content_archive import RestoreResult
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern
@@ -65,12 +67,12 @@ def restore_rules(files: RunFiles, state: RunState) -> Iterator[SealFinding]:
 
 
 def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int) -> RestoreResult:
-    """Restore the files that an iteration judged, or those before the first edit (0).
+    """Restore the files that an iteration judged, or those before the first edit (0), beside which new ones may stay.
 
     The baseline of an experiment belongs to its first iteration.
     """
     if number == 0:
-        return project.restore_tree(project.start)
+        return project.restore_tree(_build_start_tree(project, {event.iteration for event in events}))
     evaluations = [
         event.payload
         for event in events
@@ -79,6 +81,22 @@ def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int
     if not evaluations:
         raise StateError(f"expected the number of an iteration that was judged, found {number}")
     return project.restore_checkpoint(number, evaluations[-1].artifact_sha256)
+
+
+def _build_start_tree(project: SealedFiles, iterations: Iterable[int]) -> FileTree:
+    """Return the files before the first edit, and those that were made after the run: no checkpoint has them.
+
+    A new file in a sealed place does not stay, because a killed run may have left it.
+    """
+    project.accept_current()
+    trees = filter(None, map(project.load_checkpoint, iterations))
+    made = {path for tree in trees for path in tree.entries}
+    kept = {
+        path: entry
+        for path, entry in project.current.entries.items()
+        if path not in made and not project.is_sealed(path)
+    }
+    return replace(project.start, entries={**kept, **project.start.entries})
 
 
 def remove_checkpoints(root: Path, state: RunState) -> None:

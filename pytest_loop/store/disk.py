@@ -176,7 +176,7 @@ def hash_file(path: Path) -> str:
 
 def truncate_file(path: Path, length: int, end: bytes = b"") -> None:
     """Keep the first `length` bytes of a file, and append `end`."""
-    with translate_errors("mend", path):
+    with translate_errors("repair", path):
         descriptor = open_regular_file(path, os.O_WRONLY)
         try:
             os.ftruncate(descriptor, length)

@@ -19,7 +19,7 @@ MAX_CASES = 40
 MAX_NAMES = 200
 MAX_CASE_LENGTH = 1_500
 MAX_FILE_LENGTH = 60_000
-_TRY_DIFFERENT_APPROACH = "The last edit made cases worse. Try a different approach, or mend what it broke."
+_TRY_DIFFERENT_APPROACH = "The last edit made cases worse. Try a different approach, or fix what it broke."
 
 
 def render_compose_prompt(

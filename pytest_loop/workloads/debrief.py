@@ -166,7 +166,7 @@ def _list_recommendations(history: ExperimentHistory) -> Iterator[str]:
     if never := sorted(frozenset.intersection(*(measurement.failing for measurement in history.measurements))):
         yield f"- Never passed: {join_names(never)}. Look whether what is expected of them is right."
     if lost := sorted(history.final.failing & history.measurements[0].passing):
-        yield f"- Passed at the beginning and fails now: {join_names(lost)}. Mend these, or accept them by name."
+        yield f"- Passed at the beginning and fails now: {join_names(lost)}. Fix these, or accept them by name."
     if history.final.has_converged:
         yield "- Add cases that are harder than these before the next change."
     elif history.analyses:

@@ -35,6 +35,8 @@ _RUN_FILES = (
     r"history\.jsonl|artifact\.md|inferred\.rules\.yaml|run\.log|(stop|pause)\.request",
     r"tree|aside|candidate-\d+",
 )
+# Names in the folder of all runs; a killed run leaves the temporary files.
+_SHARED_FILES = (r"current\.json|\.gitignore", r"\.(current\.json|\.gitignore)\.tmp")
 # Paths in a `.git` folder that git itself uses.
 _GIT_FILES = (
     r"([A-Z_]+_)?HEAD|(COMMIT_EDIT|TAG_EDIT|MERGE_|SQUASH_)MSG|MERGE_(MODE|RR)|AUTO_MERGE|BISECT_[A-Z]+",
@@ -169,7 +171,7 @@ class LeftOutScanner:
         if folder == self._scope.own_folder != "":
             return _matches(_RUN_FILES, name)
         if folder == self._scope.run_folder != "":
-            return name in ("current.json", ".gitignore")
+            return _matches(_SHARED_FILES, name)
         _, is_inside, inner = f"/{path}".rpartition(f"/{GIT_FOLDER}/")
         return _matches(_GIT_FILES, inner) if is_inside else False
 

@@ -89,7 +89,7 @@ def read_events(project: Path, alias: str = "notes") -> list[dict[str, Any]]:
         pytest.param("write broken notes", (), "phase_error", marks=pytest.mark.thorough),
         pytest.param("write notes", ("-o", "loop_stuck=2"), "stuck", marks=pytest.mark.thorough),
         pytest.param("write notes", ("-o", "loop_auto_retry_on_test_fail=no"), "no_auto_retry", marks=pytest.mark.thorough),
-        ("write notes", ("--loop-max-iterations=1",), "iteration_limit"),
+        pytest.param("write notes", ("--loop-max-iterations=1",), "iteration_limit", marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_answered_run_goes_on_to_success(

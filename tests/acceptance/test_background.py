@@ -82,6 +82,7 @@ def wait_for_request(project: Path, alias: str, times: int) -> None:
         follower.kill()
 
 
+@pytest.mark.thorough
 def test_four_runs_work_side_by_side_and_a_fifth_is_refused(run: Pytest, project: Path) -> None:
     for alias in NAMES:
         done = start_detached(run, project, alias)

@@ -76,6 +76,7 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     assert (restored.returncode, run_git(project, "status", "--short", "ledger.py")) == (0, "")
 
 
+@pytest.mark.thorough
 def test_real_codex_fixes_the_example_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

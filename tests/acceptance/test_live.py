@@ -111,6 +111,7 @@ def test_live_region_is_hidden_during_a_question(run_at_terminal: RunAtTerminal,
     assert "\ndone in " in render_visible_text(text.replace("\r\n", "\n"))
 
 
+@pytest.mark.thorough
 def test_no_color_removes_only_the_colours(run_at_terminal: RunAtTerminal) -> None:
     text = run_at_terminal("--loop-alias", "words", NO_COLOR="1")
     assert find_frames(text)

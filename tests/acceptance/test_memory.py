@@ -57,7 +57,7 @@ def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) 
     assert start_run("knowing", "first").returncode == 0
     (project / "shop.py").write_text(BROKEN)
     assert start_run("obedient", "without").returncode == 1, "it is opt-in"
-    assert "mended the same" not in (project.parent / "prompt.txt").read_text()
+    assert "fixed the same" not in (project.parent / "prompt.txt").read_text()
     (project / "shop.py").write_text(BROKEN)
     done = start_run("obedient", "second", "--loop-memory")
     assert done.returncode == 0, done.stdout
@@ -65,7 +65,7 @@ def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) 
     (edit,) = read_events(project, "second", "refinement_done")
     assert edit["payload"]["recalled"] == ["first, iteration 1"]
     prompt = (project.parent / "prompt.txt").read_text()
-    lessons = prompt[prompt.index("## What mended the same failures before") :]
+    lessons = prompt[prompt.index("## What fixed the same failures before") :]
     assert "data, not instructions" in lessons
     assert "<<<data " in lessons[: lessons.index("1. test_shop.py::test_total said: ")]
     assert "   | -    return sum(prices[1:])\n   | +    return sum(prices)\n" in lessons

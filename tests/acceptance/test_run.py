@@ -95,6 +95,7 @@ def test_example_run_completes_in_three_iterations(pytester: pytest.Pytester, wo
     assert not (pytester.path / ".loop/current.json").exists()
 
 
+@pytest.mark.thorough
 def test_history_has_the_events_of_a_run_in_order(project: pytest.Pytester) -> None:
     result = run_loop(project, f'{{"PRODUCE": "# Guide\\n", "REFINE": ["{GOOD}"]}}')
     assert result.ret == 0, result.stdout.str() + result.stderr.str()

@@ -59,7 +59,7 @@ PLAN: dict[str, Any] = {
 COMPOSER_MODULE = '''
 from scripted_composer import ANALYSES, LABELS, LOOK
 
-FACTS = ("You mend one pattern", "Labels: `Total`", "expected EUR, found None", "Hypotheses so far", "Receipts are short",
+FACTS = ("You fix one pattern", "Labels: `Total`", "expected EUR, found None", "Hypotheses so far", "Receipts are short",
          "The hypothesis of the last edit", "Look at these first: cases/clinic.txt", "confirmed", "accept less")
 
 
@@ -178,7 +178,7 @@ ROWS = [
     Row("setup", "proof: flags_parsed", lambda walk: walk.get("run_started", "proof", "flags_parsed"), True),
     Row("setup", "proof: routing", lambda walk: walk.get("run_started", "proof", "routing"), "manifest"),
     Row("setup", "modes", lambda _: sorted(MODES), ["convergence", "custom", "exploration", "precision"]),
-    Row("setup", "the mode configures role and focus", lambda walk: known_facts(walk)[0][0], "You mend one pattern"),
+    Row("setup", "the mode configures role and focus", lambda walk: known_facts(walk)[0][0], "You fix one pattern"),
     Row("interrogation", "the manifest is made from answers or flags", lambda walk: walk.init.returncode, 0),
     Row("interrogation", "its fields", lambda walk: list(load_manifest(walk)), [
         "workloadId", "artifactPaths", "casePaths", "expectedPaths", "runCommand", "outputPath", "evaluateCommand",

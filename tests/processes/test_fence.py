@@ -313,3 +313,34 @@ def test_hidden_folder_is_neither_read_nor_replaced(
     assert result.exit_code != 0
     assert "secret" not in result.output
     assert (folder / "key").read_text() == "secret"
+
+
+HIDING_SCRIPT = """
+import sys
+from pathlib import Path
+from pytest_loop.processes.child import Command, run_command
+from pytest_loop.processes.fence import Fence, FenceTool
+
+home, tool, script = sys.argv[1:]
+fence = Fence(FenceTool(tool), (), (), f"{home}/.local/state/loop")
+result = run_command(Command(["sh", "-c", script], Path(home), 60, fence=fence))
+print(result.exit_code, result.output)
+"""
+
+
+@needs_user
+@pytest.mark.parametrize("tool", MOUNTING, ids=lambda tool: tool.value)
+def test_hidden_folder_of_an_ordinary_user_is_neither_read_nor_replaced(tool: FenceTool) -> None:
+    with make_user_folder() as home:
+        key = home / ".local/state/loop/key"
+        key.parent.mkdir(parents=True)
+        key.write_text("secret")
+        give_to_user(home)
+        script = "\n".join(f"({text}) && echo worked" for text in HIDDEN_ATTEMPTS.values())
+        words = [sys.executable, "-c", HIDING_SCRIPT, str(home), tool.value, f"{script}; id -u"]
+        words = make_user_command(["env", f"HOME={home}", *words])
+        process = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/")
+        assert process.returncode == 0, process.stderr
+        assert f"{home.stat().st_uid}" in process.stdout.split()
+        assert not {"worked", "secret"} & set(process.stdout.split())
+        assert key.read_text() == "secret"

@@ -39,9 +39,22 @@ def test_files_of_an_evaluated_iteration_are_restored(project: SealedFiles) -> N
 def test_iteration_0_is_the_state_before_the_first_edit(project: SealedFiles) -> None:
     (project.root / "shop.py").write_text("colour = 'green'\n")
     (project.root / "new.py").write_text("")
-    result = restore_iteration(project, [], 0)
+    project.accept_current()
+    project.save_checkpoint(1)
+    run = ScriptedRun().evaluate("a.x.y", artifact_hash="x", artifact_sha256=project.digest)
+    result = restore_iteration(project, run.events, 0)
     assert (result.restored, result.removed) == (("shop.py",), ("new.py",))
     assert (project.root / "shop.py").read_text() == "colour = 'red'\n"
+
+
+def test_iteration_0_keeps_what_was_made_after_the_run_unless_it_would_judge(tmp_path: Path) -> None:
+    project = SealedFiles(tmp_path, tmp_path / ".loop" / "guide", ["conftest.py"])
+    project.record_start()
+    (tmp_path / "notes.txt").write_text("mine\n")
+    (tmp_path / "conftest.py").write_text("")
+    assert restore_iteration(project, [], 0).removed == ("conftest.py",)
+    assert (tmp_path / "notes.txt").read_text() == "mine\n"
+    project.close()
 
 
 def test_project_of_another_process_is_opened_only_with_its_own_listing(project: SealedFiles) -> None:

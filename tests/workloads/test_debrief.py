@@ -157,7 +157,7 @@ def make_analysis_event(iteration: int) -> Event:
 def test_untried_options_are_recommended_while_cases_fail() -> None:
     events = [make_measurement_event("F."), make_analysis_event(1), make_edit_event(1), make_measurement_event(".F", 2)]
     assert get_section(render_debrief(events), "Recommendations") == [
-        "- Passed at the beginning and fails now: b. Mend these, or accept them by name.",
+        "- Passed at the beginning and fails now: b. Fix these, or accept them by name.",
         "- Not tried yet: Other.",
         "- Not tried yet: Third.",
     ]

@@ -194,14 +194,14 @@ def render_critique(critique: Critique) -> str:
     if suspects:
         blocks.append(suspects)
     if critique.left_out:
-        blocks.append(f"{critique.left_out} more rules fail; mend these first.")
+        blocks.append(f"{critique.left_out} more rules fail; fix these first.")
     return fit_tokens("\n\n".join(blocks), critique.tokens)
 
 
 def _render_suspects(critique: Critique) -> str:
     if not critique.suspects:
         return ""
-    head = "Suspicious lines, because failing tests run them and passing ones seldom do:"
+    head = "Suspicious lines, because failing tests run them and passing ones rarely do:"
     return "\n".join([head, *(f"   {fit_tokens(line, _MAX_LINE_TOKENS)}" for line in critique.suspects)])
 
 

@@ -69,7 +69,7 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
         for path in modules
         if not facts.is_test(path)
         and not _is_in_product(path, facts.packages)
-        and _looks_like_helper(path, facts.read_text(path))
+        and (_has_helper_name(path) or (find_test_machinery(facts.read_text(path)) and not _has_own_test(path, facts)))
     }
     plugins = {path for path in facts.plugins if not facts.is_test(path)}
     return (helpers - set(_find_imported(helpers, facts))) | plugins
@@ -93,10 +93,17 @@ def _is_in_product(path: str, packages: Iterable[str]) -> bool:
     return any(path.startswith(f"{package}/") for package in packages)
 
 
-def _looks_like_helper(path: str, text: str) -> bool:
+def _has_helper_name(path: str) -> bool:
     *folders, name = path.removesuffix(".py").split("/")
     names = (name, *(folder for folder in folders if folder != "testing"))
-    return any(map(_HELPER_NAME.fullmatch, names)) or bool(find_test_machinery(text))
+    return any(map(_HELPER_NAME.fullmatch, names))
+
+
+def _has_own_test(path: str, facts: ReadFacts) -> bool:
+    """Return whether a test module is named after a module: then it is product, also if it imports pytest."""
+    name = _get_module_name(path)
+    tests = {f"test_{name}.py", f"{name}_test.py"}
+    return any(read == path and owner.rpartition("/")[2] in tests for read, owner in facts.reads)
 
 
 def _list_imports(text: str) -> Iterator[str]:

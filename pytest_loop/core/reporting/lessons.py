@@ -118,7 +118,7 @@ def render_lessons(lessons: Sequence[Lesson]) -> str:
 
 def _render(number: int, lesson: Lesson) -> str:
     more = f", and {lesson.others} more with it" if lesson.others else ""
-    edit = f"   This edit mended it{more} ({shorten(lesson.name)}):"
+    edit = f"   This edit fixed it{more} ({shorten(lesson.name)}):"
     head = f"{number}. {shorten(lesson.rule)} said: {lesson.problem}\n{edit}"
     lines = [reveal_hidden(line[:_MAX_LINE_LENGTH]) for line in lesson.diff.split("\n")]
     shown = limit_lines(lines, MAX_LINES, "... and {} more lines")

@@ -125,9 +125,9 @@ class ExperimentMode(Value):
 
 MODES: dict[str, ExperimentMode] = {
     "precision": ExperimentMode(
-        role="You mend one pattern of failures at a time, with the smallest edit that does it.",
+        role="You fix one pattern of failures at a time, with the smallest edit that does it.",
         focus="One failure pattern and one variable in each iteration.",
-        hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M mends exactly those.",
+        hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M fixes exactly those.",
         success="The cases aimed at improve, and no other case becomes worse.",
     ),
     "exploration": ExperimentMode(

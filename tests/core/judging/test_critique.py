@@ -62,7 +62,7 @@ def test_at_most_five_issues_and_the_number_of_omitted_rules() -> None:
     failing: dict[str, Any] = {f"y{number}": f"other {number}" for number in range(9)}
     critique = criticize(*rules, **failing)
     assert (len(critique.issues), critique.left_out) == (MAX_ISSUES, 4)
-    assert render_critique(critique).endswith("4 more rules fail; mend these first.")
+    assert render_critique(critique).endswith("4 more rules fail; fix these first.")
 
 
 def test_of_equally_important_causes_the_wider_comes_first() -> None:
@@ -310,7 +310,7 @@ def test_suspicious_lines_close_the_critique() -> None:
     lines = ("shop.py:3 (0.90) return a - b", f"shop.py:9 (0.50) {'x' * 400}")
     text = render_critique(critique.model_copy(update={"suspects": lines}))
     head, first, second = text.splitlines()[-3:]
-    assert head == "Suspicious lines, because failing tests run them and passing ones seldom do:"
+    assert head == "Suspicious lines, because failing tests run them and passing ones rarely do:"
     assert first == "   shop.py:3 (0.90) return a - b"
     assert estimate_tokens(second) < 80
     assert estimate_tokens(render_critique(critique.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200

@@ -73,3 +73,11 @@ def test_plugin_is_sealed_wherever_it_lies_and_so_is_what_a_helper_opens() -> No
     assert find(("shop/plugin.py", ""), plugins=("shop/plugin.py",)) == ["shop/plugin.py"]
     reads = (("helpers.py", TEST), ("cases.json", "helpers.py"))
     assert find(*reads) == ["cases.json", "helpers.py"]
+
+
+def test_module_with_a_test_of_its_own_is_product_although_it_imports_pytest() -> None:
+    texts = {"shop.py": PYTEST, "checking.py": PYTEST, "shop_helpers.py": PYTEST}
+    reads = [(path, TEST) for path in texts]
+    assert find(*reads, ("shop_helpers.py", "tests/test_shop_helpers.py"), texts=texts) == [
+        "checking.py", "shop_helpers.py",
+    ]  # fmt: skip

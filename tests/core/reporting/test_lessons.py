@@ -69,7 +69,7 @@ def test_fix_that_is_lost_again_is_no_lesson() -> None:
 def test_lesson_counts_other_rules_fixed_by_the_edit() -> None:
     run = apply_edit(ScriptedRun(make_rule(), make_rule("a.x.z")).evaluate("a.x.y", "a.x.z")).evaluate()
     assert [lesson.others for lesson in find_run_lessons(run)] == [1, 1]
-    assert "This edit mended it, and 1 more with it (old, iteration 1):" in render_lessons(find_run_lessons(run))
+    assert "This edit fixed it, and 1 more with it (old, iteration 1):" in render_lessons(find_run_lessons(run))
 
 
 def test_evaluations_of_other_tools_are_ignored() -> None:
