@@ -23,10 +23,13 @@ from pytest_loop.inference.named_files import find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened
+from pytest_loop.session.repeat import KnownResult, fail_all_again
+from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.clean_room import CleanRoom
+from pytest_loop.workspace.environment import find_changed_packages
 from pytest_loop.workspace.fenced_paths import WriteWatch
 from pytest_loop.workspace.file_tree import compare_trees
 from pytest_loop.workspace.ignored_files import find_ignored_sources
@@ -116,17 +119,18 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
 
 
 class SealedState(NamedTuple):
-    """The state with its seal, and how many goals do not pass before the first edit."""
+    """The state with its seal, how many goals do not pass before the first edit, and the session that said so."""
 
     state: RunState
     failing: int
+    known: KnownResult
 
 
 def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
-    """Evaluate twice before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
+    """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
-    The first evaluation shows what sessions read, which belongs to the judge, and what they write. The second has a
-    fence that leaves this open: a test that fails only inside does not block.
+    The first evaluation shows what sessions read, which belongs to the judge, and what they write. Where it cannot
+    stand alone, there is a second, with a fence that leaves this open: a test that fails only inside does not block.
     """
     session, settings = draft.session, draft.settings
     opened, build = resolve_opened(settings), settings.judging.build
@@ -148,8 +152,10 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     outputs = OutputWatch(project, before)
     state_now = state.replace(seal=seal.model_copy(update={"written": written}))
     session.fence = plan_fence(settings, state_folder, project, state_now).build(project.root)
-    second = _evaluate_baseline(state, session)
-    project.extend((), outputs.find_outputs())
+    second = first
+    if written or _needs_second_session(draft, first, project, started):
+        second = _evaluate_baseline(state, session)
+        project.extend((), outputs.find_outputs())
     seal = project.record_seal(opened).model_copy(update={"build": build, "written": written})
     criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
     results = {
@@ -172,7 +178,24 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
     failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
     seal = seal.model_copy(update=results)
-    return SealedState(state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest), failing)
+    state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
+    return SealedState(state, failing, KnownResult(project.digest, second.result))
+
+
+def _needs_second_session(draft: Draft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
+    """Return whether one session does not say enough: it died, a fence may disturb it, or a failure does not repeat.
+
+    A test that passes when it is repeated alone is flaky, or depends on others: only the whole suite can tell.
+    """
+    settings, session = draft.settings, draft.session
+    if settings.judging.baseline_runs > 1 or first.result.exit_status is None:
+        return True
+    if session.fence and any(map(project.is_sealed, first.result.opened_to_write)):
+        return True
+    if session.fence and find_changed_packages(settings.root, started, resolve_opened(settings)):
+        return True
+    order = SessionOrder(phase=Phase.B)
+    return not fail_all_again(session, order, settings.root, first.result.failed_items)
 
 
 class BaselineSession(NamedTuple):
@@ -191,6 +214,7 @@ class BaselineSession(NamedTuple):
     reads: frozenset[tuple[str, str]]
     module_folders: frozenset[str]
     plugin_files: frozenset[str]
+    result: SessionResult
 
 
 def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
@@ -227,4 +251,5 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
         frozenset(result.reads),
         frozenset(result.module_folders),
         frozenset(result.plugin_files),
+        result,
     )

@@ -254,7 +254,7 @@ class Start:
         if state.setup.target is Target.ARTIFACT:
             return seal_document(draft, state, self.project)
         baseline = take_baseline(draft, state, self.project, self.store.root)
-        self.failing = baseline.failing
+        self.failing, self.sessions.known = baseline.failing, baseline.known
         return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:

@@ -38,17 +38,19 @@ class DecidingEvaluation:
     context: RunContext
     state: RunState
     evaluate_rules: EvaluateRules
+    pass_failed_tests: Callable[[], bool]
     should_continue: Callable[[], bool] = lambda: True
     findings: list[SealFinding] = field(default_factory=list)
 
     def evaluate(self) -> Evaluation:
         """Evaluate the rules; what passes in a quick session is judged once more in the clean room.
 
-        Before an agent has worked, there is nothing to keep out.
+        Before an agent has worked, there is nothing to keep out. Where the tests that failed pass now, the clean room
+        comes at once: most likely everything passes, and one session of all tests is enough.
         """
         if not self.state.has_agent_worked:
             return self.evaluate_rules(is_deciding=False)
-        if 0 < self._seal.session_seconds < QUICK_SECONDS:
+        if 0 < self._seal.session_seconds < QUICK_SECONDS and not self.pass_failed_tests():
             evaluation = self.evaluate_rules(is_deciding=False)
             if evaluation.failed or evaluation.must_not:
                 return evaluation

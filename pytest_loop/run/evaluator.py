@@ -19,7 +19,7 @@ from pytest_loop.core.judging.tampering import (
 )
 from pytest_loop.core.judging.test_counts import require_counts
 from pytest_loop.core.model.evaluation import Evaluation, Seal, SealFinding
-from pytest_loop.core.model.rules import SessionPlan
+from pytest_loop.core.model.rules import Proof, SessionPlan
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -29,6 +29,7 @@ from pytest_loop.run.new_test_session import run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.session.interference import EXECUTES
 from pytest_loop.session.judge_service import JudgeService
+from pytest_loop.session.repeat import pass_all_now
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
@@ -64,7 +65,9 @@ class Evaluator:
             *restore_rules(self.context.files, self.state),
         ]
         self._save_checkpoint()
-        deciding = DecidingEvaluation(self.context, self.state, self.evaluate_rules, self.should_continue)
+        deciding = DecidingEvaluation(
+            self.context, self.state, self.evaluate_rules, self._pass_failed_tests, self.should_continue
+        )
         evaluate = self.evaluate_rules if self.manifest else deciding.evaluate
         evaluation = evaluate()
         if self._is_unstable(evaluation):
@@ -88,6 +91,15 @@ class Evaluator:
             return self._run_session(reuse=False, is_deciding=is_deciding)
         return evaluation
 
+    def _pass_failed_tests(self) -> bool:
+        """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
+        before, rules = self.state.evaluation, self.state.criteria.by_id
+        unmet = [rules[name] for name in before.unmet if name in rules] if before else []
+        if before is None or before.errors or not all(map(is_test_rule, unmet)):
+            return False
+        order = self._build_order(None, reuse=False, is_deciding=False)
+        return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
+
     @property
     def _edits_files(self) -> bool:
         return self.state.setup.target is Target.WORKSPACE
@@ -108,8 +120,8 @@ class Evaluator:
         service = JudgeService(judge.answer, judge.cancel) if judge else None
         self.context.project.begin_work(is_session=True)
         try:
-            session_result = self.session_result = self.context.session.evaluate(
-                self._build_order(service, reuse, is_deciding)
+            session_result = self.session_result = self._find_known_result(artifact_hash) or (
+                self.context.session.evaluate(self._build_order(service, reuse, is_deciding))
             )
         finally:
             if judge and service:
@@ -124,6 +136,14 @@ class Evaluator:
         missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
         return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
+
+    def _find_known_result(self, artifact_hash: str) -> SessionResult | None:
+        """Return the result of the baseline for the first evaluation, if no judge has to be asked for it."""
+        known, state = self.context.known, self.state
+        if known is None or state.has_agent_worked or state.evaluation or known.digest != artifact_hash:
+            return None
+        is_asked = any(rule.proof in (Proof.REVIEW, Proof.ASSUMPTION) for rule in state.criteria.rules)
+        return None if is_asked or self.manifest else known.result
 
     def _save_checkpoint(self) -> None:
         """Save the files before the evaluation; without a checkpoint in git, the run continues."""

@@ -35,7 +35,8 @@ from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.run.steps import RunSteps, Steps
-from pytest_loop.session.redaction import RedactedSession
+from pytest_loop.session.redaction import RedactedSession, redact_result
+from pytest_loop.session.repeat import KnownResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS
@@ -196,7 +197,12 @@ class Runner:
             lessons=load_lessons(store, files) if chosen.memory else (),
             fence=fence,
             clean_room=self._open_clean_room(state, files, project, fence, cleanup),
+            known=self._find_known_result(),
         )
+
+    def _find_known_result(self) -> KnownResult | None:
+        known = self.sessions.known
+        return known and KnownResult(known.digest, redact_result(known.result, self.redact))
 
     def _open_clean_room(
         self, state: RunState, files: RunFiles, project: SealedFiles, fence: RunFence, cleanup: ExitStack

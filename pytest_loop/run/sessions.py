@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.history import SessionHistory
+from pytest_loop.session.repeat import KnownResult
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings
@@ -16,12 +17,13 @@ from pytest_loop.show.live_view import LiveView
 
 @dataclass
 class SessionFactory:
-    """Create sessions that share a fork server, a bytecode cache and reusable results."""
+    """Create sessions that share a fork server, a bytecode cache and results; `known` is that of the baseline."""
 
     settings: Settings
     print_line: PrintLine
     bytecode: BytecodeCache | None = None
     live: LiveView | None = None
+    known: KnownResult | None = None
     _launcher: Launcher | None = None
     _history: SessionHistory = field(default_factory=SessionHistory)
 

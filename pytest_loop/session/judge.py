@@ -145,6 +145,8 @@ class JudgingSession:
         if self.order is None:
             items[:] = order_rule_items(items, PastResults(load_durations(self.config)))
         else:
+            if selected := frozenset(self.order.selected):
+                items[:] = [item for item in items if not selected.isdisjoint(_list_names(item))]
             past = PastResults(self.order.durations, frozenset(self.order.failed_before))
             items[:] = order_items(items, past, is_distributed=self.is_worker)
 
@@ -271,6 +273,10 @@ class JudgingSession:
         self._close_judge()
         if self._controller is not None:
             self._folder.delete()
+
+
+def _list_names(item: pytest.Item) -> tuple[str, str]:
+    return item.nodeid, item.nodeid.partition("::")[0]
 
 
 def get_session(config: pytest.Config) -> JudgingSession:

@@ -36,6 +36,7 @@ class ReadRecorder:
         self._locations = Locations(root)
         self._prefix = f"{root}{os.sep}"
         self._seen: set[Read] = set()
+        self._opened_to_write: set[str] = set()
         self._owners: dict[str, str] = {}
 
     def start(self) -> None:
@@ -46,13 +47,17 @@ class ReadRecorder:
         if event != "open":
             return
         path, _, flags = arguments
-        if not isinstance(path, (str, bytes)) or (isinstance(flags, int) and flags & _WRITE_FLAGS):
+        if not isinstance(path, (str, bytes)):
             return
         try:
             full_path = os.path.realpath(os.fsdecode(path))
         except (OSError, ValueError):
             return
-        if self._locations.is_in_project(full_path):
+        if not self._locations.is_in_project(full_path):
+            return
+        if isinstance(flags, int) and flags & _WRITE_FLAGS:
+            self._opened_to_write.add(full_path)
+        else:
             self._seen.add((full_path, self._find_owner(sys._getframe(1))))
 
     def _find_owner(self, frame: FrameType | None) -> str:
@@ -72,6 +77,12 @@ class ReadRecorder:
         return sorted((_shorten(path, root), _shorten(owner, root)) for path, owner in self._seen)
 
     @property
+    def opened_to_write(self) -> list[str]:
+        """The files of the project that were opened to write them, relative to it."""
+        root = os.path.realpath(self._prefix)
+        return sorted(_shorten(path, root) for path in self._opened_to_write)
+
+    @property
     def module_folders(self) -> list[str]:
         """The folders of the project in which modules are searched, in this order."""
         root = os.path.realpath(self._prefix)
@@ -87,7 +98,12 @@ class ReadRecorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        message = {"reads": self.reads, "module_folders": self.module_folders, "plugin_files": self.plugin_files}
+        message = {
+            "reads": self.reads,
+            "opened_to_write": self.opened_to_write,
+            "module_folders": self.module_folders,
+            "plugin_files": self.plugin_files,
+        }
         if channel := self._get_channel():
             channel.send(**message)
         elif hasattr(self._config, "workeroutput"):

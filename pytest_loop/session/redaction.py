@@ -23,12 +23,18 @@ class RedactedSession:
             result = self.session.evaluate(order, *extra)
         except SessionError as error:
             raise type(error)(self.redact(str(error))) from None
-        result.evidence = {nodeid: self._redact_evidence(evidence) for nodeid, evidence in result.evidence.items()}
-        result.problems = redact_values(result.problems, self.redact)
-        result.output = self.redact(result.output)
-        return result
+        return redact_result(result, self.redact)
 
-    def _redact_evidence(self, evidence: Evidence) -> Evidence:
-        if not evidence.text and not evidence.findings:
-            return evidence
-        return Evidence.model_validate(redact_values(evidence.model_dump(), self.redact))
+
+def redact_result(result: SessionResult, redact: Redactor) -> SessionResult:
+    """Redact what a session reported, in place, and return it."""
+    result.evidence = {nodeid: _redact_evidence(evidence, redact) for nodeid, evidence in result.evidence.items()}
+    result.problems = redact_values(result.problems, redact)
+    result.output = redact(result.output)
+    return result
+
+
+def _redact_evidence(evidence: Evidence, redact: Redactor) -> Evidence:
+    if not evidence.text and not evidence.findings:
+        return evidence
+    return Evidence.model_validate(redact_values(evidence.model_dump(), redact))

@@ -24,7 +24,8 @@ class SessionResult:
     `failed_count` is the number of failures that pytest counted. `interference` is what code under test did to the
     session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
     session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
-    each with the code of the project that did it; `module_folders` those in which modules are searched.
+    each with the code of the project that did it; `opened_to_write` those that were opened to write them;
+    `module_folders` those in which modules are searched.
     """
 
     plan: SessionPlan | None = None
@@ -33,6 +34,7 @@ class SessionResult:
     canaries: list[bool] = field(default_factory=list)
     plugins: frozenset[str] = frozenset()
     reads: set[tuple[str, str]] = field(default_factory=set)
+    opened_to_write: set[str] = field(default_factory=set)
     module_folders: set[str] = field(default_factory=set)
     plugin_files: set[str] = field(default_factory=set)
     interference: set[tuple[str, str]] = field(default_factory=set)
@@ -54,6 +56,12 @@ class SessionResult:
     @property
     def has_failures(self) -> bool:
         return any(map(is_failure, self.evidence.values()))
+
+    @property
+    def failed_items(self) -> tuple[str, ...]:
+        """The items that failed, not those without a report."""
+        outcomes = (Outcome.FAILED, Outcome.ERROR)
+        return tuple(nodeid for nodeid, evidence in self.evidence.items() if evidence.outcome in outcomes)
 
     @property
     def replaced_tests(self) -> tuple[str, ...]:
@@ -138,6 +146,9 @@ class SessionResult:
 
     def _apply_reads(self, reads: Any) -> None:
         self.reads |= {(str(path), str(owner)) for path, owner in reads}
+
+    def _apply_opened_to_write(self, paths: Any) -> None:
+        self.opened_to_write |= set(map(str, paths))
 
     def _apply_module_folders(self, folders: Any) -> None:
         self.module_folders |= set(map(str, folders))

@@ -54,6 +54,11 @@ class JudgingSettings(Group):
     )
     session_timeout = setting("end an evaluation after so many seconds", parse_seconds, "3600", part="timeouts.session")
     build = setting("a command that builds what is compiled or generated, run before a deciding evaluation", str, "")
+    baseline_runs = setting(
+        "how often the whole suite runs before the first edit: once (what fails is repeated), or twice",
+        parse_count,
+        "1",
+    )
     stop_early = switch("end an evaluation at the first failure that keeps it from passing")
     no_reuse = switch("judge every rule every time, also where nothing that it looks at has changed")
 

@@ -12,6 +12,8 @@ from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.inference.task_phrases import parse_task
+from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -74,7 +76,13 @@ def files(tmp_path: Path) -> Iterator[SealedFiles]:
 def begin(files: SealedFiles, answers: list[Answer], *, failing: int = 0, **start: bool) -> RunState:
     settings = make_default_settings(files.root, start=StartSettings(**start))
     state = STATE.replace(seal=files.record_seal())
-    return begin_work(SealedState(state, failing), FEATURE, files, settings, TypingConsole(answers=answers))
+    return begin_work(
+        SealedState(state, failing, KnownResult("", SessionResult())),
+        FEATURE,
+        files,
+        settings,
+        TypingConsole(answers=answers),
+    )
 
 
 @pytest.mark.parametrize("failing", [0, 1])

@@ -47,5 +47,7 @@ def test_reads_have_an_owner(make_project: MakeProject, kind: str) -> None:
     }
     assert expected <= result.reads
     assert not {path for path, _ in result.reads} & {"out.txt", "data/link.json"}
+    assert "out.txt" in result.opened_to_write
+    assert not result.opened_to_write & {path for path, _ in expected}
     assert result.plugin_files == {"conftest.py", "shop_plugin.py"}
     assert {"tests", "."} <= result.module_folders

@@ -17,6 +17,7 @@ class SessionOrder(Value):
     - `can_reuse`: whether `cached_evidence` may be filled, for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
     - `left_out`: files and folders in which nothing is collected; `only`: the files in which alone something is.
+    - `selected`: the items, or the files of items, that alone run; empty for all.
     - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
@@ -34,6 +35,7 @@ class SessionOrder(Value):
     can_stop_early: bool = False
     left_out: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
     is_deciding: bool = False
     durations: dict[str, float] = Field(default_factory=dict)
     failed_before: tuple[str, ...] = ()

@@ -1,0 +1,64 @@
+"""How often each test runs from red to green: before the first edit, in the clean room, and again if it failed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+CONFTEST = """
+    import os
+
+    def pytest_runtest_call(item):
+        with open(os.environ["EXECUTIONS"], "a") as file:
+            file.write(item.name + "\\n")
+"""
+AGENT = """
+    from pathlib import Path
+    from pytest_loop import AgentReply
+
+    def work(request):
+        Path("shop.py").write_text("def add(a, b):\\n    return a + b\\n")
+        return AgentReply(text="fixed")
+"""
+TESTS = """
+    from shop import add
+
+    def test_sum():
+        assert add(2, 3) == 5
+
+    def test_nothing():
+        assert add(0, 0) == 0
+"""
+START = ("--loop-task", "fix until green", "--loop-agent", "python:agents:work", "--loop-yes")
+
+
+@pytest.fixture
+def shop(pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    files = {"tests/conftest.py": CONFTEST, "agents.py": AGENT, "tests/test_shop.py": TESTS}
+    (pytester.path / "tests").mkdir()
+    for name, text in files.items():
+        (pytester.path / name).write_text(dedent(text))
+    (pytester.path / "shop.py").write_text("def add(a, b):\n    return a - b\n")
+    monkeypatch.setenv("EXECUTIONS", str(tmp_path / "executions"))
+    pytester.makeini("[pytest]\npythonpath = .\ntestpaths = tests")
+    return pytester
+
+
+def count_executions(shop: pytest.Pytester, path: Path, *arguments: str) -> Counter[str]:
+    result = shop.runpytest_subprocess(*START, *arguments)
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    return Counter(path.read_text().split())
+
+
+def test_suite_runs_twice_and_what_failed_is_repeated(shop: pytest.Pytester, tmp_path: Path) -> None:
+    counts = count_executions(shop, tmp_path / "executions")
+    assert counts["test_nothing"] == 2, "the baseline and the clean room"
+    assert counts["test_sum"] == 4, "also once more before the first edit, and alone before the clean room"
+
+
+@pytest.mark.thorough
+def test_second_baseline_can_be_asked_for(shop: pytest.Pytester, tmp_path: Path) -> None:
+    assert count_executions(shop, tmp_path / "executions", "-o", "loop_baseline_runs=2")["test_nothing"] == 3

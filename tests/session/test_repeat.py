@@ -1,0 +1,81 @@
+"""Repeats of single items: what fails again, and what passes now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.session.repeat import fail_all_again, pass_all_now
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import SessionError, SessionStoppedError
+
+ROOT = Path("/shop")
+ORDER = SessionOrder(phase=Phase.B)
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+
+
+@dataclass
+class PreparedSession:
+    """A session with a prepared result or error, which records its orders."""
+
+    answer: dict[str, Outcome] | SessionError
+    problems: dict[str, str] = field(default_factory=dict)
+    orders: list[SessionOrder] = field(default_factory=list)
+
+    def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
+        self.orders.append(order)
+        if isinstance(self.answer, SessionError):
+            raise self.answer
+        evidence = {nodeid: Evidence(outcome=outcome) for nodeid, outcome in self.answer.items()}
+        return SessionResult(SessionPlan(), evidence, self.problems)
+
+
+def test_only_the_named_items_run_and_only_their_files_are_collected() -> None:
+    session = PreparedSession({"a.py::x": FAILED, "b/c.py::y": FAILED})
+    assert fail_all_again(session, ORDER, ROOT, ["a.py::x", "b/c.py::y"])
+    (order,) = session.orders
+    assert (order.selected, order.only) == (("a.py::x", "b/c.py::y"), ("/shop/a.py", "/shop/b/c.py"))
+    assert order.canary
+
+
+@pytest.mark.parametrize("answer", [{"a.py::x": PASSED}, {}, SessionError("x")], ids=["passed", "gone", "broken"])
+def test_what_does_not_fail_once_more_is_noticed(answer: dict[str, Outcome] | SessionError) -> None:
+    assert not fail_all_again(PreparedSession(answer), ORDER, ROOT, ["a.py::x"])
+
+
+def test_nothing_to_repeat_needs_no_session() -> None:
+    session = PreparedSession({})
+    assert fail_all_again(session, ORDER, ROOT, [])
+    assert not pass_all_now(session, ORDER, ROOT, [])
+    assert session.orders == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_passing"),
+    [
+        ({"a.py::x": PASSED, "b.py::y": PASSED}, True),
+        ({"a.py::x": PASSED, "b.py::y": FAILED}, False),
+        ({"a.py::x": PASSED}, False),
+        ({"a.py::x": PASSED, "b.py::y": Outcome.MISSING}, False),
+        (SessionError("x"), False),
+    ],
+    ids=["all", "one fails", "one is gone", "one did not report", "broken"],
+)
+def test_items_and_whole_files_pass_now(answer: dict[str, Outcome] | SessionError, is_passing: bool) -> None:
+    session = PreparedSession(answer)
+    assert pass_all_now(session, ORDER, ROOT, ["a.py::x", "b.py"]) is is_passing
+    assert session.orders[0].can_stop_early
+
+
+def test_module_that_cannot_be_imported_does_not_pass() -> None:
+    session = PreparedSession({"a.py::x": PASSED}, {"b.py": "ImportError"})
+    assert not pass_all_now(session, ORDER, ROOT, ["a.py::x"])
+
+
+def test_request_to_stop_is_not_taken_for_a_failure() -> None:
+    with pytest.raises(SessionStoppedError):
+        pass_all_now(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ["a.py::x"])
