@@ -321,7 +321,8 @@ def test_an_ordinary_user_has_the_same_fence(tmp_path: Path) -> None:
         (folder / "home").mkdir()
         give_to_user(folder)
         words = [sys.executable, "-m", "pytest", *START, *agent, "-p", "no:cacheprovider"]
-        env = {**os.environ, "HOME": str(folder / "home"), "TMPDIR": str(folder / "home")}
+        home = str(folder / "home")
+        env = {**os.environ, "HOME": home, "TMPDIR": home, "XDG_STATE_HOME": home}
         done = subprocess.run(make_user_command(words), cwd=shop, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "fence: bubblewrap: 3 sealed files or folders are read-only" in done.stdout

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -120,12 +121,13 @@ def test_missing_module_is_fixed(project: Path, run: Pytest) -> None:
 
 
 def test_skipped_and_unstable_tests_are_named_before_the_first_edit(project: Path, run: Pytest) -> None:
+    note = Path("/dev/shm", f"pytest-loop-{uuid4().hex}")
     (project / "tests" / "test_others.py").write_text(
         "import pytest\nfrom pathlib import Path\n"
         "@pytest.mark.skip\ndef test_skipped(): pass\n"
         "@pytest.mark.xfail\ndef test_expected(): assert 0\n"
-        "def test_unstable():\n    seen = Path('/dev/shm', Path.cwd().parent.name)\n"
-        "    is_first = not seen.exists()\n    seen.touch()\n    assert is_first\n"
+        f"def test_unstable():\n    seen = Path({str(note)!r})\n"
+        "    is_first = not seen.exists()\n    seen.touch()\n    assert not is_first\n"
     )
     process = run(*START, "--loop-agent", "python:scripted_fixer:work")
     assert (
@@ -135,7 +137,7 @@ def test_skipped_and_unstable_tests_are_named_before_the_first_edit(project: Pat
     names = "tests/test_others.py::test_skipped, tests/test_others.py::test_expected"
     assert f"not judged: {names} (skipped or expected to fail already)" in process.stdout
     assert process.returncode == 0, process.stdout + process.stderr
-    Path("/dev/shm", project.parent.name).unlink(missing_ok=True)
+    note.unlink(missing_ok=True)
 
 
 def test_keep_best_restores_the_best_iteration(project: Path, run: Pytest) -> None:

@@ -26,6 +26,11 @@ from tests.run.parts import make_rules
 BUBBLEWRAP = FenceTool.BUBBLEWRAP
 
 
+@pytest.fixture(autouse=True)
+def without_a_signing_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no-state"))
+
+
 def make_settings(root: Path, **values: Any) -> Settings:
     return make_default_settings(root, workspace=WorkspaceSettings(**values))
 
