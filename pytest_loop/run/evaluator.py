@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.doctests import find_changed_doctests
-from pytest_loop.core.judging.run_draft import find_changed_checks, is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import (
-    ChangedSource,
-    find_copied_literals,
-    find_suspicious_changes,
-    find_test_machinery,
     is_void,
 )
 from pytest_loop.core.judging.test_counts import require_counts
-from pytest_loop.core.model.evaluation import Evaluation, Seal, SealFinding
-from pytest_loop.core.model.rules import Proof, SessionPlan
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
+from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -27,18 +22,13 @@ from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
 from pytest_loop.run.new_test_session import run_new_tests
 from pytest_loop.run.restore import restore_rules
-from pytest_loop.session.interference import EXECUTES
+from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.repeat import pass_all_now
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.ignored_files import find_ignored_sources
-from pytest_loop.workspace.new_tests import is_test_path
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
-from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.seal import find_opened_site_folders, hash_site_files, is_test_module
 
 
 @dataclass
@@ -80,7 +70,7 @@ class Evaluator:
         changed = project.enforce_seal()
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]
-        findings += self._find_tampering()
+        findings += TamperingSearch(self.context, self.state, self.session_result).find()
         return evaluation.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def evaluate_rules(self, *, is_deciding: bool = False) -> Evaluation:
@@ -156,117 +146,6 @@ class Evaluator:
                 self.context.checkpoints.write(iteration, project.current, f"iteration {iteration}")
             except GitError as error:
                 self.context.live.write(f"no checkpoint: {error}", SHOW_SESSIONS)
-
-    def _find_tampering(self) -> Iterator[SealFinding]:
-        """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
-        seal, session_result = self.state.setup.seal or Seal(), self.session_result
-        if session_result.exit_status is not None and not (session_result.canaries and all(session_result.canaries)):
-            yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
-        for text in session_result.list_contradictions():
-            yield SealFinding(kind="contradiction", rule="the session", detail=text)
-        replaced = self._list_replaced_tests()
-        if replaced:
-            detail = f"tests are not what their files say: {', '.join(replaced[:3])}"
-            yield SealFinding(kind="replaced", rule="the tests", detail=detail)
-        yield from self._find_interference()
-        for rule in find_changed_checks(self.state.criteria, session_result.plan or SessionPlan()):
-            if not self.context.project.is_unsealed(rule.source):
-                detail = "its check is not the one that the run began with"
-                yield SealFinding(kind="sealed", rule=rule.id, detail=detail)
-        new = [] if seal.plugins is None else sorted(session_result.plugins - set(seal.plugins))
-        if new and not find_opened_site_folders((*seal.opened, *self.context.fence.opened)):
-            yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
-        opened = self.context.fence.opened
-        is_opened_later = find_opened_site_folders(set(opened).difference(seal.opened))
-        if hash_site_files(seal.opened, self.context.project.root) != seal.site and not is_opened_later:
-            yield SealFinding(
-                kind="site", rule="the environment", detail="what every interpreter or pytest loads first changed"
-            )
-        yield from self._find_outer_configuration(seal)
-        yield from self._find_outer_links()
-        yield from self._find_suspicious_code()
-        yield from self._find_ignored_sources()
-
-    def _find_outer_configuration(self, seal: Seal) -> Iterator[SealFinding]:
-        """Find configuration above the project or in the home folder that is not as it was."""
-        now = hash_outer_configuration(self.context.project.root)
-        before = now if seal.outer is None else seal.outer
-        changed = (path for path in now.keys() | before.keys() if now.get(path) != before.get(path))
-        for path in sorted(path for path in changed if not path.startswith(self.context.fence.opened)):
-            detail = "configuration outside of the project changed: put it back as it was"
-            yield SealFinding(kind="site", rule=path, detail=detail)
-
-    def _find_outer_links(self) -> Iterator[SealFinding]:
-        """Find links of the change that lead out of the project: what they lead to is not part of the change."""
-        for path, target in ProjectChanges(self.context.project).list_outer_links():
-            yield SealFinding(kind="link", path=path, detail=f"leads out of the project, to {target}")
-
-    def _find_suspicious_code(self) -> Iterator[SealFinding]:
-        changes = ProjectChanges(self.context.project)
-        sources = changes.list_sources()
-        if sources and not self._writes_tests:
-            texts = changes.read_start_sources(is_sealed=False)
-            machinery = frozenset(name for text in texts for name in find_test_machinery(text))
-            suspects = filter(self._can_interfere, sources)
-            yield from find_suspicious_changes(suspects, machinery, is_linted=self._is_linted)
-            yield from self._find_changed_doctests(sources)
-            yield from find_copied_literals(sources, changes.read_start_sources(is_sealed=True))
-
-    def _can_interfere(self, source: ChangedSource) -> bool:
-        """Return whether code of a source may have run in the session; a command may run whatever it likes."""
-        if PathPatterns((self.state.setup.seal or Seal()).named).matches(source.path):
-            return False  # the task wants it to be edited
-        reads = {path for path, _ in self.session_result.reads}
-        is_new_test = source.before is None and is_test_path(source.path)
-        return source.path in reads or not reads or (self._is_linted and not is_new_test)
-
-    def _find_changed_doctests(self, sources: list[ChangedSource]) -> Iterator[SealFinding]:
-        """Yield the modules of the product whose doctests were changed; their tests decide, so they must stay."""
-        seal = self.state.setup.seal or Seal()
-        for source in sources:
-            if source.path in seal.doctest_sources:
-                for name in find_changed_doctests(source.before or "", source.after):
-                    detail = f"the doctest of {name} was changed: write it as it was"
-                    yield SealFinding(kind="doctest", path=source.path, detail=detail)
-
-    def _find_interference(self) -> Iterator[SealFinding]:
-        """Yield what changed or new code did to the session, and no code did before the first edit."""
-        seal, project = self.state.setup.seal or Seal(), self.context.project
-        changed = {source.path for source in ProjectChanges(project).list_sources()}
-        for path, text in sorted(self.session_result.interference.difference(seal.interference)):
-            is_known = path in project.start.entries and path not in changed
-            if not is_known and (self._is_linted or text != EXECUTES):
-                yield SealFinding(kind="interference", path=path, rule="" if path else "the session", detail=text)
-
-    def _find_ignored_sources(self) -> Iterator[SealFinding]:
-        """Yield the source files that are newly ignored, so that a linter leaves them out."""
-        seal, project = self.state.setup.seal or Seal(), self.context.project
-        paths = [path for path in project.start.entries if (project.root / path).exists()]
-        for path in find_ignored_sources(project.root, paths) if self._is_linted else ():
-            if path not in seal.ignored:
-                detail = "an ignore file newly names it, so that linters leave it out"
-                yield SealFinding(kind="ratchet", path=path, detail=detail)
-
-    @property
-    def _is_linted(self) -> bool:
-        """Whether rules check more than tests, so that a linter that sees less could raise the score."""
-        return not all(is_test_rule(rule) for rule in self.state.criteria.rules)
-
-    def _list_replaced_tests(self) -> list[str]:
-        """Return the tests that were what their file says before the first edit, and are not any more.
-
-        Nothing is known about tests of new files, and of modules that could not be imported.
-        """
-        unknown = {rule.id for rule in self.state.criteria.rules if is_module_rule(rule)}
-        known = self.context.project.start.entries.keys() - unknown
-        before = self.state.setup.seal.replaced_tests if self.state.setup.seal else ()
-        names = (name for name in self.session_result.replaced_tests if name not in before)
-        return [name for name in names if name.partition("::")[0] in known]
-
-    @property
-    def _writes_tests(self) -> bool:
-        """Whether the document of the run is a test module, which speaks of the test machinery."""
-        return not self._edits_files and is_test_module(self.context.artifact.path.name)
 
     def _build_order(self, service: JudgeService | None, reuse: bool, is_deciding: bool) -> SessionOrder:
         rules, prepared = self.state.criteria.by_id, self.state.prepared_checks
