@@ -35,7 +35,7 @@ _HIDDEN = ("kind",)
 _OPTIONS = """# Options
 
 Every flag of the command line and every key of the ini file. A flag on the command line comes before its ini key.
-This page is made from `pytest_loop/settings/options.py` and `pytest_loop/cli/console_script.py` by
+This page is made from the tables in `pytest_loop/settings/` and `pytest_loop/cli/console_script.py` by
 `python docs/write_reference.py`.
 """
 _PARTS = """

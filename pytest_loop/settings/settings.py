@@ -12,20 +12,18 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.settings.limit_options import BreakerSettings, ControlSettings, LimitSettings
 from pytest_loop.settings.options import (
     GROUPS,
     AgentSettings,
-    BreakerSettings,
     CommandSettings,
-    ControlSettings,
     JudgingSettings,
-    LimitSettings,
     OutputSettings,
     StartSettings,
-    WorkloadSettings,
     WorkspaceSettings,
 )
 from pytest_loop.settings.session_settings import is_given, read_group
+from pytest_loop.settings.workload_options import WorkloadSettings
 
 
 @dataclass(frozen=True)

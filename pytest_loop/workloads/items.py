@@ -14,8 +14,8 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.rules.items import ASK, ORDER, RuleFailed, raise_collect_error, render_failure
-from pytest_loop.settings.options import WorkloadSettings
 from pytest_loop.settings.session_settings import read_group
+from pytest_loop.settings.workload_options import WorkloadSettings
 from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.case_cache import CaseCache
 from pytest_loop.workloads.cases import Case, Workload, load_workload

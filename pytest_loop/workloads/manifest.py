@@ -19,7 +19,7 @@ from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
 from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
-from pytest_loop.settings.options import WorkloadSettings
+from pytest_loop.settings.workload_options import WorkloadSettings
 
 Model = TypeVar("Model", bound=BaseModel)
 MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)

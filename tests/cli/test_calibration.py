@@ -13,8 +13,9 @@ import pytest
 from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.errors import LoopError, ManifestError
 from pytest_loop.run.console import Console
-from pytest_loop.settings.options import StartSettings, WorkloadSettings
+from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import make_default_settings
+from pytest_loop.settings.workload_options import WorkloadSettings
 from tests.cli.typing_console import Answer, TypingConsole
 
 MANIFEST = {

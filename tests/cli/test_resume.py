@@ -15,7 +15,8 @@ from pytest_loop.cli.resume import reopen, resume_run
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.run.console import Console
-from pytest_loop.settings.options import CommandSettings, JudgingSettings, LimitSettings
+from pytest_loop.settings.limit_options import LimitSettings
+from pytest_loop.settings.options import CommandSettings, JudgingSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
 from pytest_loop.store.project_runs import Store
 from tests.cli.conftest import HoldRuns, MakeRun

@@ -10,18 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_loop.settings.command_line import NO_VALUE
-from pytest_loop.settings.options import (
-    GROUPS,
-    HELP_GROUPS,
-    OPTIONS,
-    CommandSettings,
-    JudgingSettings,
-    LimitSettings,
-    StartSettings,
-    WorkloadSettings,
-)
+from pytest_loop.settings.limit_options import LimitSettings
+from pytest_loop.settings.options import GROUPS, HELP_GROUPS, OPTIONS, CommandSettings, JudgingSettings, StartSettings
 from pytest_loop.settings.settings import make_default_settings, read_settings
 from pytest_loop.settings.values import parse_limits
+from pytest_loop.settings.workload_options import WorkloadSettings
 
 
 def test_every_name_is_declared_once() -> None:
