@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
+from pytest_loop.agents.installed_clients import choose_default_agent
 from pytest_loop.cli.answer import ask_for_answer
 from pytest_loop.cli.background import get_exit_code
 from pytest_loop.cli.calibration import Calibrator
+from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
 from pytest_loop.cli.delegation import Delegation
 from pytest_loop.cli.document_copy import DocumentCopy, check_output_path
 from pytest_loop.cli.draft import Draft
 from pytest_loop.cli.draft_dialogue import DraftDialogue
 from pytest_loop.cli.first_step import begin_work
-from pytest_loop.cli.leftovers import describe_uncommitted, refuse_leftovers
+from pytest_loop.cli.leftovers import refuse_leftovers
 from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
 from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
@@ -35,13 +34,11 @@ from pytest_loop.core.model.run_state import RunState, State
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError, NothingToJudgeError
-from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.task_phrases import Route
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
-from pytest_loop.run.fence import plan_fence
 from pytest_loop.run.notification import notify_end
 from pytest_loop.run.runner import Runner
 from pytest_loop.run.sessions import SessionFactory
@@ -67,10 +64,6 @@ def start(settings: Settings, hook: Any, store: Store, console: Console) -> int:
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
-def _mark_confirmed(state: State, confirmed_by: str) -> State:
-    return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
-
-
 @dataclass
 class Start:
     """One invocation that starts or resumes a run; `project` are its sealed files, if this process sealed them."""
@@ -86,8 +79,10 @@ class Start:
     failing: int | None = None
     sessions: SessionFactory = field(init=False)
     runner: Runner = field(init=False)
+    confirmation: Confirmation = field(init=False)
 
     def __post_init__(self) -> None:
+        self.confirmation = Confirmation(self.settings, self.console, self.store)
         self.sessions = SessionFactory(self.settings, self.console.print_line, live=self.console.live)
         self.runner = Runner(self.settings, self.hook, self.console, self.sessions, self._choose_steps)
 
@@ -175,13 +170,13 @@ class Start:
                 self._discard_seal()
                 draft = dialogue.make_another_draft(error)
                 continue
-            self._print_draft(dialogue.describe_rule_file(draft))
+            self.confirmation.print_draft(dialogue.describe_rule_file(draft))
             if not dialogue.can_revise(draft):
                 return self._confirm(state, readiness.render_question("start"))
             self._print_conditions(state)
             question = readiness.render_question("confirm these success criteria")
             draft = dialogue.revise(draft, question, state.max_iterations)
-        return _mark_confirmed(state, "terminal")
+        return mark_confirmed(state, "terminal")
 
     def _prepare(self, draft: Draft, files: RunFiles) -> tuple[RunState, Readiness]:
         """Seal and take the baseline, show the draft, and return the state that the run would begin with."""
@@ -193,18 +188,10 @@ class Start:
         sealed = len(self.project.list_sealed_paths()) if self.project else 0
         facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
         is_detailed = self.console.look.verbosity > 0
-        self._print_draft(render_draft(state, facts, self.console.look))
-        self._print_draft(readiness.render_lines(is_detailed=is_detailed))
-        self._print_draft(draft.render_notes(is_detailed=is_detailed))
+        self.confirmation.print_draft(render_draft(state, facts, self.console.look))
+        self.confirmation.print_draft(readiness.render_lines(is_detailed=is_detailed))
+        self.confirmation.print_draft(draft.render_notes(is_detailed=is_detailed))
         return state, readiness
-
-    def _print_draft(self, lines: Iterable[str]) -> None:
-        """Print lines of the draft; with `-q` only if the user is asked to confirm them."""
-        is_wanted = self.console.look.verbosity >= 0 or not self.settings.start.yes
-        for line in lines:  # a draft that is not clear enough to start raises here
-            if is_wanted:
-                for part in self.console.look.wrap(line, 2) if len(line) > self.console.look.width else [line]:
-                    self.console.print_line(part)
 
     def _start_experiment(self) -> tuple[RunState, RunFiles]:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
@@ -258,32 +245,12 @@ class Start:
         return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:
-        """Return the state with what confirmed it; raise `KeyboardInterrupt` if the user declines."""
+        """Return the confirmed state; raise `KeyboardInterrupt` if the user declines."""
         self._print_conditions(state)
-        if self.settings.start.yes:
-            confirmed_by = "--loop-yes"
-        elif self.settings.start.ask == Confirm.NEVER.value:
-            confirmed_by = "loop_ask"
-        elif self.console.confirm(question):
-            confirmed_by = "terminal"
-        elif self.console.can_ask:
-            raise KeyboardInterrupt
-        else:
-            arguments = shlex.join(self.settings.arguments)
-            raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {arguments} --loop-yes")
-        return _mark_confirmed(state, confirmed_by)
+        return self.confirmation.confirm(state, question)
 
     def _print_conditions(self, state: RunState) -> None:
-        """Print what the user should know before confirming."""
-        if self.project:
-            self.console.print_lines(describe_uncommitted(self.project))
-            fence = plan_fence(self.settings, self.store.root, self.project, state)
-            self._print_draft(fence.render_draft(is_verbose=self.settings.verbosity > 0))
-            if self.settings.verbosity > 0:
-                self._print_draft(f"sealed: {path}" for path in self.project.list_sealed_paths())
-        self._print_draft(list_unobservable_limits(state.setup.agents, state.setup.limits))
-        if self.is_detached:
-            self._print_draft(["works in the background"])
+        self.confirmation.print_conditions(state, self.project, is_detached=self.is_detached)
 
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""

@@ -6,7 +6,7 @@ With xdist there is one in the controller, which has no items, and one in each w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_loop.session.durations import SLOW_SECONDS, load_durations, save_durations
+from pytest_loop.session.session_score import SessionScore
 from pytest_loop.session.xdist import Controller, SharedFolder
 from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model.rules import CriteriaScore, SessionPlan
+    from pytest_loop.core.model.rules import SessionPlan
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.checks.check import JudgeReply
-    from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
     from pytest_loop.session.run_signals import RunSignals
@@ -39,8 +39,6 @@ class JudgingSession:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.plan: SessionPlan | None = None
-        self.evaluations: list[CriteriaScore] = []
-        self._save_error = ""
         worker_input: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker_input)
         self._folder = SharedFolder(Path(worker_input["loop_folder"]) if self.is_worker else None)
@@ -53,19 +51,6 @@ class JudgingSession:
     @cached_property
     def settings(self) -> SessionSettings:
         return read_session_settings(self.config)
-
-    @cached_property
-    def baseline(self) -> Baseline | None:
-        """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
-        if self.settings.baseline is None:
-            return None
-        from pytest_loop.errors import SavedFileError
-        from pytest_loop.session.baseline import load_baseline
-
-        try:
-            return load_baseline(self.settings.baseline)
-        except SavedFileError as error:
-            raise pytest.UsageError(str(error)) from None
 
     @cached_property
     def order(self) -> SessionOrder | None:
@@ -103,6 +88,12 @@ class JudgingSession:
         self.config.pluginmanager.register(recorder, "loop-recorder")
         return recorder
 
+    @cached_property
+    def score(self) -> SessionScore:
+        score = SessionScore(self.config, self.settings)
+        self.config.pluginmanager.register(score, "loop-score")
+        return score
+
     # -- start
 
     def start(self) -> None:
@@ -120,7 +111,7 @@ class JudgingSession:
 
             ask: Callable[..., JudgeReply] = partial(ask_judge, *self._judge_address)
             self.config.stash[ASK] = ask
-        _ = self.baseline  # a file that cannot be used ends the session here
+        _ = self.score.baseline  # a file that cannot be used ends the session here
 
     def _apply_order(self, order: SessionOrder) -> None:
         from pytest_loop.rules.sources import INFERRED_FILE
@@ -163,7 +154,8 @@ class JudgingSession:
         if self.order is not None:
             session.stash[REUSE] = VerdictCache(self.order.cached_evidence)
         binding = Binding(session, all_tests=self.order is not None)
-        failures = self.baseline.failures if self.baseline else frozenset()
+        baseline = self.score.baseline
+        failures = baseline.failures if baseline else frozenset()
         self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")
         if self.order is not None and self.order.canary:
             from pytest_loop.session.canary import Canary
@@ -218,56 +210,9 @@ class JudgingSession:
             self.plan = self.plan or self._controller.load_plan()
         if self.plan is None or not self.recorder.has_evidence:
             return
-        from pytest_loop.core.judging.score import apply_custom_score
-        from pytest_loop.core.model.rules import Phase
-        from pytest_loop.session.reports import add_junit_scores
-
-        evaluations = self.recorder.score_criteria(self.plan, Phase(self.settings.phase))
-        score = self.config.hook.pytest_loop_score
-        self.evaluations = [apply_custom_score(evaluation, score) for evaluation in evaluations]
-        add_junit_scores(self.config, self.evaluations)
         if self.order is None:
             save_durations(self.config, self.recorder.durations)
-        self._save_baseline(session)
-        if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    @property
-    def _is_acceptable(self) -> bool:
-        regressions = self._find_regressions()
-        if regressions is not None:
-            return not regressions
-        return all(evaluation.passed and not evaluation.unverified for evaluation in self.evaluations)
-
-    def _find_regressions(self) -> list[str] | None:
-        """Return the rules that are worse than at the baseline; None without a baseline."""
-        return None if self.baseline is None else self.baseline.find_regressions(self.evaluations)
-
-    def _save_baseline(self, session: pytest.Session) -> None:
-        if self.settings.save_baseline is None:
-            return
-        from pytest_loop.errors import SavedFileError
-        from pytest_loop.session.baseline import save_baseline
-
-        try:
-            save_baseline(self.evaluations, self.settings.save_baseline)
-        except SavedFileError as error:
-            self._save_error = str(error)
-            session.exitstatus = pytest.ExitCode.USAGE_ERROR
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
-        """Write the score after pytest's own summary."""
-        yield
-        if not self.evaluations:
-            return
-        from pytest_loop.show.score_section import render_score_section
-
-        terminalreporter.write_sep("=", "loop score")
-        for line in render_score_section(self.evaluations, self._find_regressions()):
-            terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
-        if self._save_error:
-            terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
+        self.score.compute(session, self.recorder, self.plan)
 
     def pytest_unconfigure(self) -> None:
         self._close_judge()

@@ -1,0 +1,90 @@
+"""The score of a session: its baseline, its exit code, and its section of the terminal summary."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_loop.settings.session_settings import SessionSettings
+
+if TYPE_CHECKING:
+    from pytest_loop.core.model.rules import CriteriaScore, SessionPlan
+    from pytest_loop.session.baseline import Baseline
+    from pytest_loop.session.record import Recorder
+
+
+class SessionScore:
+    """The plugin that scores a session at its end. Heavy modules are imported once there is something to judge."""
+
+    def __init__(self, config: pytest.Config, settings: SessionSettings) -> None:
+        self.config = config
+        self.settings = settings
+        self.evaluations: list[CriteriaScore] = []
+        self._save_error = ""
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
+        if self.settings.baseline is None:
+            return None
+        from pytest_loop.errors import SavedFileError
+        from pytest_loop.session.baseline import load_baseline
+
+        try:
+            return load_baseline(self.settings.baseline)
+        except SavedFileError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def compute(self, session: pytest.Session, recorder: Recorder, plan: SessionPlan) -> None:
+        """Score the recorded evidence, save it if asked to, and let the criteria decide the exit code."""
+        from pytest_loop.core.judging.score import apply_custom_score
+        from pytest_loop.core.model.rules import Phase
+        from pytest_loop.session.reports import add_junit_scores
+
+        evaluations = recorder.score_criteria(plan, Phase(self.settings.phase))
+        score = self.config.hook.pytest_loop_score
+        self.evaluations = [apply_custom_score(evaluation, score) for evaluation in evaluations]
+        add_junit_scores(self.config, self.evaluations)
+        self._save_baseline(session)
+        if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @property
+    def _is_acceptable(self) -> bool:
+        regressions = self._find_regressions()
+        if regressions is not None:
+            return not regressions
+        return all(evaluation.passed and not evaluation.unverified for evaluation in self.evaluations)
+
+    def _find_regressions(self) -> list[str] | None:
+        """Return the rules that are worse than at the baseline; None without a baseline."""
+        return None if self.baseline is None else self.baseline.find_regressions(self.evaluations)
+
+    def _save_baseline(self, session: pytest.Session) -> None:
+        if self.settings.save_baseline is None:
+            return
+        from pytest_loop.errors import SavedFileError
+        from pytest_loop.session.baseline import save_baseline
+
+        try:
+            save_baseline(self.evaluations, self.settings.save_baseline)
+        except SavedFileError as error:
+            self._save_error = str(error)
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
+        """Write the score after pytest's own summary."""
+        yield
+        if not self.evaluations:
+            return
+        from pytest_loop.show.score_section import render_score_section
+
+        terminalreporter.write_sep("=", "loop score")
+        for line in render_score_section(self.evaluations, self._find_regressions()):
+            terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
+        if self._save_error:
+            terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
