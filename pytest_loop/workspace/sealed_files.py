@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import MAX_SIZE, ContentArchive, RestoreResult
+from pytest_loop.workspace.file_listings import FileListings
 from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
 from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.honest_edits import is_honest_edit
@@ -52,10 +52,9 @@ class SealedFiles:
         run_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
         self.scope = ScanScope(run_folder)
         self._replace_patterns(sealed, outputs)
-        self._listing = folder / "files.json"
+        self._listings = FileListings(folder)
         self._archive = ContentArchive(folder / "files.kept")
         self._discarded = folder / "discarded"
-        self._listings: dict[Path, tuple[str, FileTree]] = {}
         self.start = self.current = self.settled = FileTree({})
         self._is_session = False
         self.module_folders: tuple[str, ...] = ()
@@ -69,7 +68,7 @@ class SealedFiles:
         before = self.start if self.start.entries else None
         self.start = self.current = self.settled = scan_files(self.root, self.scope, before, trust_stat=True)
         self._archive.add_files(self.root, self.start, self.sealed)
-        return self._write_listing(self._listing, self.start)
+        return self._listings.write_start(self.start)
 
     def record_seal(self, opened: tuple[str, ...] = ()) -> Seal:
         """Record the files before the first edit, and return their seal; agents may write into `opened` paths."""
@@ -100,24 +99,16 @@ class SealedFiles:
 
     def resume(self, listing_hash: str) -> None:
         """Load the start of a run in another process; raise `StateError` if the listing was changed since."""
-        data = disk.read_file(self._listing) or b""
-        if hashlib.sha256(data).hexdigest() != listing_hash:
-            raise StateError(
-                f"{self._listing} is not as this run wrote it: bring it back, or start anew with --loop-task"
-            )
-        self.start = FileTree.from_json(data)
-        self._listings[self._listing] = (listing_hash, self.start)
+        self.start = self._listings.load_start(listing_hash)
         self._archive.open_existing()
         self.accept_current()
 
     def discard(self) -> None:
         """Remove the files that were written for a run that does not start."""
         self._archive.close()
-        for path in (self._listing, self._archive.path, *self.folder.glob("left-out.*")):
+        for path in (self._archive.path, *self.folder.glob("left-out.*")):
             disk.remove_file(path)
-        with suppress(OSError):
-            self._listing.parent.rmdir()
-            self._listing.parent.parent.rmdir()
+        self._listings.discard()
 
     def close(self) -> None:
         self._archive.close()
@@ -125,42 +116,22 @@ class SealedFiles:
     def _scan(self) -> None:
         self.current = scan_files(self.root, self.scope, self.start)
 
-    def _write_listing(self, path: Path, tree: FileTree) -> str:
-        """Write a list of files; return its hash."""
-        data = tree.to_json()
-        disk.make_folder(path.parent)
-        disk.write_atomically(path, data)
-        listing_hash = hashlib.sha256(data).hexdigest()
-        self._listings[path] = (listing_hash, tree)
-        return listing_hash
-
-    def _rewrite_removed_files(self) -> None:
-        """Write the archive and the listings again if an agent removed or changed them, for example with git clean."""
-        self._archive.rewrite_if_removed()
-        for path, (listing_hash, tree) in list(self._listings.items()):
-            if disk.hash_file(path) != listing_hash:
-                self._write_listing(path, tree)
-
     # -- checkpoints
 
     def save_checkpoint(self, number: int) -> None:
         """Save the current files as those of an iteration."""
-        self._write_listing(self._get_checkpoint_path(number), self.save_current())
+        self._listings.write_checkpoint(number, self.save_current())
 
     def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
         """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
         tree = self.load_checkpoint(number)
         if tree is None or tree.digest != digest:
-            raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
+            raise StateError(f"the files of iteration {number} are not kept in {self.folder}")
         return self.restore_tree(tree)
 
     def load_checkpoint(self, number: int) -> FileTree | None:
         """Return the files of an iteration, or None if they are not kept."""
-        data = disk.read_file(self._get_checkpoint_path(number))
-        return FileTree.from_json(data) if data else None
-
-    def _get_checkpoint_path(self, number: int) -> Path:
-        return self._listing.with_name(f"files-{number}.json")
+        return self._listings.load_checkpoint(number)
 
     def save_current(self) -> FileTree:
         """Archive the current files, and return them for `restore_tree`."""
@@ -193,7 +164,8 @@ class SealedFiles:
 
     def enforce_seal(self) -> list[SealFinding]:
         """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
-        self._rewrite_removed_files()
+        self._archive.rewrite_if_removed()
+        self._listings.rewrite_changed()
         self._scan()
         changes = self.changes
         sealed_changes = changes.filter(self.is_sealed)
