@@ -41,7 +41,7 @@ from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.notification import notify_end
 from pytest_loop.run.runner import Runner
-from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import experiment_text
@@ -240,6 +240,7 @@ class Start:
         draft.session.bytecode = self.sessions.bytecode or self.sessions.cache_bytecode(is_new=True)
         if state.setup.target is Target.ARTIFACT:
             return seal_document(draft, state, self.project)
+        set_display(draft.session, self.console.look)
         baseline = take_baseline(draft, state, self.project, self.store.root)
         self.failing, self.sessions.known = baseline.failing, baseline.known
         return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)

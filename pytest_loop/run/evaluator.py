@@ -133,7 +133,10 @@ class Evaluator:
         if known is None or state.has_agent_worked or state.evaluation or known.digest != artifact_hash:
             return None
         is_asked = any(rule.proof in (Proof.REVIEW, Proof.ASSUMPTION) for rule in state.criteria.rules)
-        return None if is_asked or self.manifest else known.result
+        if is_asked or self.manifest:
+            return None
+        self.context.live.write_session_output(known.result.output.encode())
+        return known.result
 
     def _save_checkpoint(self) -> None:
         """Save the files before the evaluation; without a checkpoint in git, the run continues."""

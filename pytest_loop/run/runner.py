@@ -33,7 +33,7 @@ from pytest_loop.run.earlier_runs import load_lessons
 from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_opened
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
-from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
 from pytest_loop.session.repeat import KnownResult
@@ -236,12 +236,7 @@ class Runner:
             return files.can_continue
 
         session.should_continue = should_continue
-        look = reporter.console.look
-        if look.verbosity >= SHOW_SESSIONS:
-            colour = "yes" if look.is_coloured else "no"
-            # `-v` shows the session as pytest prints it; further ones make the session verbose.
-            session.columns = look.width
-            session.display = (f"--color={colour}", f"--verbosity={look.verbosity - SHOW_SESSIONS}")
+        set_display(session, reporter.console.look)
         return session
 
     def _find_checkpoints(self, state: RunState, reporter: RunReporter) -> Checkpoints | None:

@@ -12,7 +12,8 @@ from pytest_loop.session.repeat import KnownResult
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show.live_view import LiveView
+from pytest_loop.show.live_view import SHOW_SESSIONS, LiveView
+from pytest_loop.show.look import Look
 
 
 @dataclass
@@ -64,3 +65,11 @@ class SessionFactory:
         for resource in (self._launcher, self.bytecode):
             if resource is not None:
                 resource.close()
+
+
+def set_display(session: SubprocessSession, look: Look) -> None:
+    """Let a session print what the user wants to read: `-v` as pytest prints it, further ones make it verbose."""
+    if look.verbosity >= SHOW_SESSIONS:
+        colour = "yes" if look.is_coloured else "no"
+        session.columns = look.width
+        session.display = (f"--color={colour}", f"--verbosity={look.verbosity - SHOW_SESSIONS}")

@@ -99,7 +99,7 @@ class AgentSettings(Group):
         "let so many try each edit at once, and keep the best", "N", parse_whole, "1", old_key="loop_candidates"
     )
     planner = setting("who plans: rules (made from rules and critique) or agent", str, "rules", old_key="loop_plan")
-    prompts = setting("a folder with prompts of your own, such as refine.md", str, "")
+    prompts = setting("a folder with prompts of your own, such as refine.md", str, "", part="feedback.prompts")
     critique_tokens = setting("how long a critique may be, in tokens", parse_whole, "2000", part="feedback.tokens")
     localise = setting(
         "tell agents which lines failing tests run and passing ones do not: yes or no",

@@ -202,7 +202,7 @@ def test_an_unreadable_template_names_the_problem(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"cannot read the prompt .*/plan.md: Is a directory"):
         prompts.check_templates(tmp_path)
     with pytest.raises(
-        StateError, match=r"loop_prompts: expected a folder with templates such as refine.md, found none"
+        StateError, match=r"prompts in loop_feedback: expected a folder with templates such as refine.md, found none"
     ):
         prompts.check_templates(tmp_path / "none")
 

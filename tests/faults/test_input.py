@@ -285,8 +285,10 @@ def test_invalid_agent_is_refused_before_anything_is_written(
 def test_invalid_prompts_are_refused_before_anything_is_written(
     expect_refusal: ExpectRefusal, pytester: pytest.Pytester
 ) -> None:
-    pytester.makeini("[pytest]\nloop_prompts = mine")
-    assert "loop_prompts: expected a folder with templates such as refine.md, found none" in expect_refusal(*TASK)
+    pytester.makeini("[pytest]\nloop_feedback = prompts mine")
+    assert "prompts in loop_feedback: expected a folder with templates such as refine.md, found none" in expect_refusal(
+        *TASK
+    )
     (pytester.path / "mine").mkdir()
     (pytester.path / "mine/refine.md").write_text("Mend $documnt")
     assert "mine/refine.md: expected only $answers, $artifact, " in expect_refusal(*TASK)

@@ -151,7 +151,9 @@ def render_template(step: str, values: dict[str, str], folder: Path | None = Non
 def check_templates(folder: Path) -> None:
     """Raise `StateError` if a template in the user's folder is wrong."""
     if not folder.is_dir():
-        raise StateError(f"loop_prompts: expected a folder with templates such as refine.md, found none: {folder}")
+        raise StateError(
+            f"prompts in loop_feedback: expected a folder with templates such as refine.md, found none: {folder}"
+        )
     for step, names in PLACEHOLDERS.items():
         render_template(step, dict.fromkeys(names, "x"), folder)
 
