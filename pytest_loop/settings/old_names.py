@@ -35,7 +35,7 @@ def describe_new_key(option: Option[Any], value: Any) -> str:
         text = _join(value)
         return f"{_to_camel(option.part)}: {text} in the manifest, or --loop-workload '{option.part} {text}'"
     if option.bundle:
-        is_opposite = option.parse_part is not option.parse and not option.is_repeatable
+        is_opposite = option.parse_part and not option.is_repeatable
         return f"loop_{option.bundle} = {option.part} {_invert(value) if is_opposite else _join(value)}"
     if option.ini is not None:
         return f"{option.key} = {_join(value)}"

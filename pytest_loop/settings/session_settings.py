@@ -28,7 +28,7 @@ def _read_value(option: Option[Any], config: pytest.Config, values: argparse.Nam
     if option.bundle:
         parts = _read_bundle(option.bundle, config, values)
         if option.part in parts:
-            return _parse(option.parse_part, parts[option.part], f"loop_{option.bundle}: {option.part}")
+            return _parse(option.parse_part or option.parse, parts[option.part], f"loop_{option.bundle}: {option.part}")
     text = read_ini_value(option, config)
     if not text:
         return option.default
