@@ -66,9 +66,7 @@ class JudgingSettings(Group):
         parse_count,
         "1",
     )
-    cluster = text(
-        "judge on the workers of a Dask scheduler (tcp://HOST:PORT), or on N processes (local:N)", "ADDRESS", ""
-    )
+    cluster = text("judge on the workers of a Dask scheduler (tcp://HOST:PORT), or on N processes (local:N)", "ADDRESS")
     stop_early = switch("end an evaluation at the first failure that keeps it from passing")
     no_reuse = switch("judge every rule every time, also where nothing that it looks at has changed")
 
