@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.attempt import Attempt, Best
 from pytest_loop.core.model.changed_parts import ChangedParts
@@ -169,15 +169,6 @@ class RunState(Value):
     setup: Setup = Field(default_factory=Setup)
     progress: Progress = Field(default_factory=Progress)
     signals: Signals = Field(default_factory=Signals)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _add_phase_of_evaluation(cls, data: Any) -> Any:
-        """Other tools do not note the phase of an evaluation: it is that of the run."""
-        evaluation = data.get("evaluation") if isinstance(data, dict) else None
-        if not isinstance(evaluation, dict) or "phase" in evaluation:
-            return data
-        return {**data, "evaluation": {**evaluation, "phase": data.get("phase", Phase.A)}}
 
     def replace(self: State, **changes: Any) -> State:
         """Return a copy with fields changed, whichever group they are in."""
