@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import require_counts
 from pytest_loop.core.model.evaluation import Evaluation, NewTests, SealFinding
@@ -89,7 +88,7 @@ class Evaluator:
         """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
         before, rules = self.state.evaluation, self.state.criteria.by_id
         unmet = [rules[name] for name in before.unmet if name in rules] if before else []
-        if before is None or before.errors or not all(map(is_test_rule, unmet)):
+        if before is None or before.errors or not all(rule.is_test for rule in unmet):
             return False
         order = self._build_order(None, reuse=False, is_deciding=False)
         return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
@@ -122,7 +121,7 @@ class Evaluator:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
+        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if rule.is_module]
         evidence = session_result.group_by_rule(rule.key for rule in state.criteria.rules) | {
             rule.key: session_result.find_module_evidence(rule.id) for rule in modules
         }
