@@ -49,8 +49,6 @@ class MutationResult(_Frozen):
     tests: int = 0
     """Tests that passed before any change; only these can notice a mutant."""
     seconds: float = 0.0
-    trial_seconds: float = 0.0
-    """The part of the time after collection and the run without mutants."""
     problem: str = ""
 
     @property

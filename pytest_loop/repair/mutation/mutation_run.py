@@ -60,17 +60,14 @@ class MutationRun:
         loaded = LoadedCode(sources)
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
-        trials_started = time.monotonic()
         self._try_mutants(mutants, loaded)
-        now = time.monotonic()
         return MutationResult(
             mutants=len(mutants) - self._duplicate_count,
             tried=self._killed + len(self._survivors),
             killed=self._killed,
             survivors=tuple(sorted(self._survivors, key=lambda survivor: (survivor.path, survivor.line))),
             tests=len(self._baseline),
-            seconds=round(now - self._started, 3),
-            trial_seconds=round(now - trials_started, 3),
+            seconds=round(time.monotonic() - self._started, 3),
             problem=self._find_problem(mutants),
         )
 
