@@ -32,7 +32,7 @@ def load_json(text: str, name: str) -> dict[str, Any]:
             f"{name}:{error.lineno}: expected JSON without comments, found {error.msg}"
         ) from None
     _expect(data, dict, name, ())
-    return data  # type: ignore[no-any-return]
+    return data
 
 
 def set_entry(text: str, entry: Entry, name: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_loop.processes.process_tree import die_with_parent
-from pytest_loop.repair import repair_report
+from pytest_loop.repair import repair_report, sandbox
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
 from pytest_loop.repair.import_round import ImportFailures, ImportRound
 from pytest_loop.repair.repair_request import RepairRequest, RepairResult, SearchPlan
@@ -55,20 +53,13 @@ class Engine:
 
     def run(self) -> RepairResult:
         """Search, write the result, and remove all temporary files."""
-        die_with_parent()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._request_stop)
-        sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        os.chdir(self._request.folder)
-        sys.path.insert(0, str(self._request.folder))  # as `python -m pytest` does
-        temp_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
-        try:
-            with ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool:
-                result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
-        finally:
-            shutil.rmtree(temp_folder, ignore_errors=True)
+        with (
+            sandbox.enter_project(self._request.folder) as temp_folder,
+            ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool,
+        ):
+            result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
         self._writer.write(result)
         return result
 
