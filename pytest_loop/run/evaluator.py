@@ -18,6 +18,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
+from pytest_loop.run.judge_reads import seal_late_reads
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
@@ -68,6 +69,8 @@ class Evaluator:
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         if evaluation.passed and self._edits_files and not self.manifest:
             evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
+        if self._edits_files and not self.manifest:
+            seal_late_reads(project, self.session_result.reads)
         changed = project.enforce_seal()
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]

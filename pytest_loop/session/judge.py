@@ -171,7 +171,9 @@ class JudgingSession:
 
             replaced = find_replaced_tests(session.items)
             binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
-            canary = Canary(self.order.canary, self.config.stash[WATCH], self.signals.report_canary)
+            watch = self.config.stash[WATCH]
+            watch.watch_tests(session.items)
+            canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
         if self.settings.shard is not None:
             from pytest_loop.session.shard import select_shard
