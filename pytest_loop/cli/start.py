@@ -45,9 +45,8 @@ from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import experiment_text
 from pytest_loop.show.draft_text import DraftFacts, render_draft
-from pytest_loop.store.project_runs import Store
+from pytest_loop.store.project_runs import Store, make_alias
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workloads.pipeline import Calibration

@@ -27,8 +27,7 @@ from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.judging.run_draft import is_test_rule, plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.evaluation import Critique, Issue
-from pytest_loop.core.model.prepared_checks import RuleChecks
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import report_budget
