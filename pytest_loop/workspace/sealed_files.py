@@ -266,10 +266,11 @@ class SealedFiles:
 
     def list_sealed_paths(self) -> list[str]:
         """Return the sealed files at the start of the run."""
-        if self._sealed_paths is None or self._sealed_paths[0] is not self.start:
+        known = self._sealed_paths
+        if known is None or known[0] is not self.start or known[1] is not self.sealed:
             paths = [path for path in self.start.entries if self.sealed.matches(path)]
-            self._sealed_paths = (self.start, self.sealed, paths)
-        return self._sealed_paths[2]
+            self._sealed_paths = known = (self.start, self.sealed, paths)
+        return known[2]
 
     def read_start_content(self, path: str) -> bytes | None:
         """Return the content of a file at the start of the run, or None if it was not kept."""
