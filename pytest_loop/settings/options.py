@@ -13,10 +13,12 @@ from typing import Any
 from pytest_loop.settings.limit_options import BreakerSettings, ControlSettings, LimitSettings
 from pytest_loop.settings.rows import Group, Option, bundle, command, setting, switch, text, texts, value
 from pytest_loop.settings.values import (
+    Shard,
     one_of,
     parse_count,
     parse_phase,
     parse_seconds,
+    parse_shard,
     parse_thresholds,
     parse_whole,
     parse_yes_or_no,
@@ -36,6 +38,12 @@ class JudgingSettings(Group):
     )
     baseline = text("compare with a saved evaluation, and fail only on regressions", "FILE", old_key="loop_baseline")
     save_baseline = text("save this evaluation, for --loop-baseline", "FILE")
+    shard: Option[Shard | None] = Option(
+        "judge one of several shards of the items, and write its evidence for pytest-loop merge",
+        "N/TOTAL",
+        parse_shard,
+        default=None,
+    )
     schema = switch("print the JSON Schema of rule files, and exit")
     rules = texts("judge by these rule files only (default: by everything that is collected)", "PATH")
     template = text("judge by a built-in template: api-spec, code, docs, config", "NAME", "")
