@@ -206,7 +206,5 @@ def _find_alternatives(patch: Patch, result: RepairResult) -> list[Patch]:
     return [
         other
         for other in result.patches
-        if (other.path, other.description) != (patch.path, patch.description)
-        and not other.broken
-        and set(other.fixed) == set(patch.fixed)
+        if (other.path, other.description) != (patch.path, patch.description) and set(other.fixed) == set(patch.fixed)
     ]

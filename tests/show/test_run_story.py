@@ -86,6 +86,12 @@ def test_gains_and_losses_are_counted(shop: RunStory) -> None:
     ]
 
 
+def test_edit_that_was_put_back_is_not_called_no_change(shop: RunStory) -> None:
+    finding = {"kind": "sealed", "path": "tests/test_shop.py", "detail": "was changed, and was put back"}
+    shop.evaluate({"tests/test_shop.py::test_tax": "no"}).refine(agent="me", findings=[finding])
+    assert "     me · put back: tests/test_shop.py" in tell(shop)
+
+
 def test_quiet_is_one_line_per_iteration_and_very_quiet_nothing(shop: RunStory) -> None:
     shop.evaluate()
     assert tell(shop, Look(-1)) == ["1/5  ✗ 1 of 3 pass", "2/5  ✓ 3 of 3 pass (+2)"]
