@@ -28,8 +28,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState, SealedFiles]:
     """Return the files of a run that another process began; one without a seal is sealed now.
 
-    Other tools, and earlier versions of this one, did not seal the runs of documents. What an interrupted evaluation
-    has set aside is put back first.
+    Other tools do not seal runs. What an interrupted evaluation has set aside is put back first.
     """
     clean_room.put_back(files.folder)
     seal = state.setup.seal

@@ -13,10 +13,12 @@ from typing import Any
 from pytest_loop.settings.limit_options import BreakerSettings, ControlSettings, LimitSettings
 from pytest_loop.settings.rows import Group, Option, bundle, command, setting, switch, text, texts, value
 from pytest_loop.settings.values import (
+    Shard,
     one_of,
     parse_count,
     parse_phase,
     parse_seconds,
+    parse_shard,
     parse_thresholds,
     parse_whole,
     parse_yes_or_no,
@@ -38,6 +40,12 @@ class JudgingSettings(Group):
         "compare with an evaluation saved before; fail only on what became worse", "FILE", old_key="loop_baseline"
     )
     save_baseline = text("save this evaluation for --loop-baseline", "FILE")
+    shard: Option[Shard | None] = Option(
+        "judge one of several shards of the items, and write its evidence for pytest-loop merge",
+        "N/TOTAL",
+        parse_shard,
+        default=None,
+    )
     schema = switch("print the JSON Schema of rule files, and exit")
     rules = texts("exactly these rule files judge (otherwise: every item of the arguments)", "PATH")
     template = text("judge by a built-in template: api-spec, code, docs, config", "NAME", "")

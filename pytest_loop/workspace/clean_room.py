@@ -23,7 +23,7 @@ from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, list_parents
 from pytest_loop.workspace.left_out_files import (
     LeftOutFiles,
     LeftOutScanner,
@@ -78,7 +78,7 @@ class CleanRoom:
         self._listing = b""
         own_folder = folder.relative_to(project.root).as_posix() if folder.is_relative_to(project.root) else ""
         self._own_folder = "" if document else own_folder
-        self._document_folders = frozenset(_list_parents(document))
+        self._document_folders = frozenset(list_parents(document))
         state = {document, own_folder} if document else set()
         environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
         self._skipped = frozenset(state.union(_make_relative(project.root, (*opened, *environment))))
@@ -175,7 +175,7 @@ class CleanRoom:
 
     def _list_missing_folders(self, paths: Iterable[str]) -> list[str]:
         """Return the folders of files that are going to be written and that do not exist, the innermost first."""
-        parents = {parent for path in paths for parent in _list_parents(path)}
+        parents = {parent for path in paths for parent in list_parents(path)}
         missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112
         return sorted(missing, key=len, reverse=True)
 
@@ -280,8 +280,3 @@ def _hash_path(path: str, entry: FileEntry) -> str:
         return disk.hash_file(Path(path))
     except OSError:
         return ""
-
-
-def _list_parents(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_loop.agents import installed_clients
 from pytest_loop.agents.builtin_agent import BUILTIN
-from pytest_loop.core.model.run_state import Limits
+from pytest_loop.core.model.run_setup import Limits
 
 
 @pytest.mark.parametrize(("installed", "default"), [((), ""), (("codex",), "codex"), (("codex", "claude"), "")])

@@ -17,9 +17,8 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.clock import read_clock
-from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store
+from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store, find_default_folder, make_alias
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import find_default_folder, make_alias
 
 MakeEvent = Callable[..., Event]
 

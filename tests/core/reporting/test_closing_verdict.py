@@ -9,7 +9,7 @@ import pytest
 from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Proof, Severity
-from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.closing_verdict import (
     Closing,
