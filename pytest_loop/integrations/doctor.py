@@ -1,4 +1,4 @@
-"""Check the set-up: versions, clients of agents, the fence, warm sessions and git."""
+"""Check the set-up: versions, clients of agents and their Stop hooks, the fence, warm sessions and git."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.installed_clients import find_clients
+from pytest_loop.integrations.hook_checkup import render_hook_lines
 from pytest_loop.processes.fence import probe_tools
 from pytest_loop.show.client_list import render_client_lines
 from pytest_loop.workspace.checkpoints import Checkpoints
@@ -40,6 +41,7 @@ def render_checkup(folder: Path) -> Iterator[str]:
     yield f"fence: {name}" if works else f"fence: {name}, edits of sealed files are only detected: install bubblewrap"
     yield "warm sessions: yes" if hasattr(os, "fork") else "warm sessions: no, because this system cannot fork"
     yield f"git: {_describe_git(folder)}"
+    yield from render_hook_lines(folder, os.environ)
     yield from render_client_lines(find_clients(folder))
 
 
