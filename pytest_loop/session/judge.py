@@ -122,7 +122,7 @@ class JudgingSession:
 
     def _apply_order(self, order: SessionOrder) -> None:
         from pytest_loop.rules.sources import INFERRED_FILE
-        from pytest_loop.session.inferred_rules import InferredRules
+        from pytest_loop.session.collection_scope import InferredRules
 
         self.config.option.loop_phase = order.phase.value
         arguments = map(str, self.config.invocation_params.args)
