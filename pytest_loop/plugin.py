@@ -63,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
     order_path = worker_input.get("loop_order")
     settings = read_session_settings(config)
     has_judge = settings.judge or "loop_judge" in worker_input
-    if settings.baseline is not None or has_judge or order_path or _belongs_to_run(config):
+    has_files = settings.baseline is not None or settings.shard is not None
+    if has_files or has_judge or order_path or _belongs_to_run(config):
         from pytest_loop.session import judge
 
         if order_path:
@@ -145,10 +146,12 @@ def _is_phase_b(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if _belongs_to_run(session.config) or any(item.get_closest_marker("loop_rule") for item in session.items):
+    config = session.config
+    has_rules = any(item.get_closest_marker("loop_rule") for item in session.items)
+    if has_rules or _belongs_to_run(config) or config.option.loop_shard:
         from pytest_loop.session.judge import get_session
 
-        get_session(session.config).make_plan(session)
+        get_session(config).make_plan(session)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -29,6 +29,8 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         )
     if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
         raise pytest.UsageError(problem)
+    if values.loop_shard:
+        raise pytest.UsageError("--loop-shard divides one session, and a run needs all items: leave it out")
     _put_own_tools_first()
     try:
         settings = read_settings(config, values)

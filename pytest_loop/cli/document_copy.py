@@ -8,10 +8,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_loop.cli.task import can_ask
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
-from pytest_loop.inference.gates import Confirm
 from pytest_loop.run.console import YES, Console
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.next_steps import suggest_next_step
@@ -46,7 +46,7 @@ class DocumentCopy:
         path = ""
         if self.settings.output.output:
             path = self._copy(source, self.settings.output.output)
-        elif self._is_apart(source) and self._can_ask:
+        elif self._is_apart(source) and can_ask(self.settings, self.console):
             path = self._ask(source)
         elif self._is_apart(source):
             path = os.path.relpath(source, self.settings.folder)
@@ -54,11 +54,6 @@ class DocumentCopy:
             path = ""
         if step := suggest_next_step(self.state, path):
             self.console.print_line(f"next: {step}")
-
-    @property
-    def _can_ask(self) -> bool:
-        start = self.settings.start
-        return self.console.can_ask and not start.yes and start.ask != Confirm.NEVER.value
 
     def _is_apart(self, source: Path) -> bool:
         """Return whether the document is in the folder of the run, not a file of the project."""

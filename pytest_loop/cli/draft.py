@@ -16,9 +16,9 @@ from pytest_loop.cli.readiness import UnclearError, UserChoices
 from pytest_loop.cli.session_arguments import build_judging_arguments
 from pytest_loop.cli.task import TaskContext, check_measurable
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
-from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
+from pytest_loop.core.model.run_state import Progress, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import format_count

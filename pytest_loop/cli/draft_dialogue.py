@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,6 @@ from pytest_loop.cli.draft import Draft, make_draft
 from pytest_loop.cli.guards import guard_draft
 from pytest_loop.cli.inferred_rules import UncertainCommandError
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.cli.rule_editor import edit_files
 from pytest_loop.cli.setup_questions import SetupQuestions, UnusableAnswerError, parse_limit
 from pytest_loop.cli.task import TaskContext, can_ask
 from pytest_loop.core.model.rules import TESTS_SOURCE
@@ -26,6 +29,7 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.store.run_files import RunFiles
 
 _EDIT = ("e", "edit")
+_USUAL_EDITORS = ("sensible-editor", "nano", "vi")
 
 
 @dataclass
@@ -142,3 +146,27 @@ class DraftDialogue:
         if answer is None:
             raise KeyboardInterrupt
         return answer
+
+
+def edit_files(paths: Sequence[Path], console: Console) -> None:
+    """Open files in `$VISUAL`, `$EDITOR` or a usual editor; without one, wait until the user has edited them."""
+    words = _choose_editor()
+    if words:
+        try:
+            if subprocess.run([*words, *map(str, paths)], check=False).returncode == 0:
+                return
+            problem = f"`{words[0]}` failed"
+        except OSError as error:
+            problem = f"cannot start `{words[0]}` ({error.strerror})"
+    else:
+        problem = "there is no editor here: EDITOR names one"
+    console.read_answer(f"{problem}. Edit {' and '.join(map(str, paths))} elsewhere, then press Enter: ")
+
+
+def _choose_editor() -> list[str]:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    try:
+        words = shlex.split(editor)
+    except ValueError:  # a quote without an end
+        words = [editor]
+    return words or [name for name in _USUAL_EDITORS if shutil.which(name)][:1]

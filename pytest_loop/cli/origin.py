@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pytest_loop.core.model.run_origin import Origin
+from pytest_loop.core.model.run_setup import Origin
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_repository import GitRepository

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_loop.cli import background
-from pytest_loop.cli.answer import make_answer
 from pytest_loop.cli.runs import find_run
+from pytest_loop.cli.task import can_ask, clean_text
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import PoliciesChanged
 from pytest_loop.core.events.run_payloads import Answered, LimitsRaised
 from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Reason
-from pytest_loop.core.reporting.answer import build_answer, is_recorded
+from pytest_loop.core.model.vocabulary import Reason, parse_reason
+from pytest_loop.core.reporting.answer import build_answer, find_alternative, is_recorded
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import BusyError, NothingToJudgeError, StateError
@@ -23,12 +24,14 @@ from pytest_loop.processes import process_marks
 from pytest_loop.rules.sources import list_templates
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
+from pytest_loop.settings.options import CommandSettings, StartSettings
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import ending_text
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.signature import Trust
+from pytest_loop.workspace.seal import format_path_pattern
 
 _UNSIGNED = "another machine, another tool or an older version began it"
 
@@ -155,3 +158,38 @@ def _find_raised_limits(state: RunState, settings: Settings) -> dict[str, Any]:
     if is_experiment and settings.workload.on_plateau == "continue":
         raised["on_plateau"] = settings.workload.on_plateau
     return raised
+
+
+def make_answer(state: RunState, settings: Settings, limits: Mapping[str, Any]) -> LimitsRaised:
+    """Return the payload of the answer on the command line; raises `StateError` if it cannot be given to this run."""
+    if state.stop.passed:
+        raise StateError(
+            f"{state.task_alias} is completed, and has no question to answer: start a new run with --loop-task"
+        )
+    text = clean_text("--loop-answer", settings.start.answer, "an answer")
+    unseal = settings.workspace.unseal if "--loop-unseal" in settings.flags else ()
+    alternative = find_alternative(state, text)
+    if alternative is not None:
+        text = alternative.text
+        unseal = (*unseal, *([format_path_pattern(alternative.unseal)] if alternative.unseal else []))
+        if alternative.changes_judge and not unseal:
+            raise StateError("what judges is sealed: name the file with the expectation too, with --loop-unseal PATH")
+    return build_answer(state, text, unseal, limits)
+
+
+def ask_for_answer(state: RunState, settings: Settings, console: Console) -> Settings | None:
+    """Ask the user to answer a stopped run; return settings that resume it, or None to leave it as it is.
+
+    A run that was stopped on request has no question, and neither has one whose review was left open just now.
+    """
+    is_left = parse_reason(state.stop.reason) is Reason.USER_STOP or state.is_review_pending
+    if not can_ask(settings, console) or not state.is_over or state.stop.passed or is_left:
+        return None
+    text = console.read_answer("your answer (empty leaves the run as it is): ")
+    if not text or not text.strip():
+        return None
+    return replace(
+        settings,
+        start=StartSettings(**settings.start.values | {"answer": text}),
+        commands=CommandSettings(**settings.commands.values | {"resume": state.task_alias}),
+    )

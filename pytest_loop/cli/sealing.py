@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from pytest_loop.cli.draft import Draft, list_rule_file_problems
-from pytest_loop.cli.judge_reads import find_read_patterns
 from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
 from pytest_loop.core.model.rules import Outcome, Phase, Proof, Severity
 from pytest_loop.core.model.run_state import RunState
@@ -23,6 +22,7 @@ from pytest_loop.inference.named_files import find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened
+from pytest_loop.run.judge_reads import find_read_patterns
 from pytest_loop.session.repeat import KnownResult, fail_all_again
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.installed_clients import choose_default_agent
-from pytest_loop.cli.answer import ask_for_answer
 from pytest_loop.cli.background import get_exit_code
 from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
@@ -23,7 +22,7 @@ from pytest_loop.cli.leftovers import refuse_leftovers
 from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
 from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
-from pytest_loop.cli.resume import resume_run
+from pytest_loop.cli.resume import ask_for_answer, resume_run
 from pytest_loop.cli.sealing import seal_document, seal_files, take_baseline
 from pytest_loop.cli.task import SetupAnswers, can_judge, choose_alias, parse_request, read_task_context
 from pytest_loop.core.events.event import Event
@@ -46,9 +45,8 @@ from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import experiment_text
 from pytest_loop.show.draft_text import DraftFacts, render_draft
-from pytest_loop.store.project_runs import Store
+from pytest_loop.store.project_runs import Store, make_alias
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workloads.pipeline import Calibration

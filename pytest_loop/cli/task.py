@@ -26,7 +26,7 @@ from pytest_loop.inference.task_refusal import Refusal, refuse_command
 from pytest_loop.inference.task_types import TaskType
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.store.run_names import make_alias
+from pytest_loop.store.project_runs import make_alias
 
 MAX_TEXT_LENGTH = 200_000
 

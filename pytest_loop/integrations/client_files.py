@@ -22,16 +22,12 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server.
-
-    `has_comments`: the client reads comments in this file, so that a file with some is not broken.
-    """
+    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server."""
 
     path: str
     user_path: str
     make: Callable[[str], Entry]
     is_gate: bool = False
-    has_comments: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,9 +78,9 @@ def _make_opencode_server(line: str) -> Entry:
     return Entry(("mcp", SERVER), {"type": "local", "command": ["sh", "-c", line], "timeout": _SECONDS * 1000})
 
 
-def _make_skill(folder: str, user_folder: str = "") -> FilePart:
-    name = f"skills/{SERVER}/SKILL.md"
-    return FilePart(f"{folder}/{name}", f"{user_folder or folder}/{name}", _SKILL)
+def _make_skill(folder: str) -> FilePart:
+    path = f"{folder}/skills/{SERVER}/SKILL.md"
+    return FilePart(path, path, _SKILL)
 
 
 _AGENTS_SKILL = _make_skill(".agents")
@@ -109,14 +105,8 @@ CLIENTS = {
     ),
     "gemini": ClientFiles(
         (
-            JsonPart(
-                ".gemini/settings.json",
-                ".gemini/settings.json",
-                _make_hook("AfterAgent", 1000),
-                is_gate=True,
-                has_comments=True,
-            ),
-            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers"), has_comments=True),
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_hook("AfterAgent", 1000), is_gate=True),
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers")),
             _make_skill(".gemini"),
         ),
         "Gemini ignores all of it in a folder that is not trusted: use /permissions trust, or set "
@@ -124,7 +114,7 @@ CLIENTS = {
     ),
     "opencode": ClientFiles(
         (
-            JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server, has_comments=True),
+            JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server),
             _AGENTS_SKILL,
         ),
         "opencode has no Stop hook: nothing keeps it from stopping, so judge in your build too.",
@@ -140,7 +130,7 @@ CLIENTS = {
     ),
     "vscode": ClientFiles(
         (
-            JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers"), has_comments=True),
+            JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers")),
             _AGENTS_SKILL,
         ),
         "VS Code starts the server when a chat in agent mode asks for it; it has no Stop hook.",

@@ -141,14 +141,9 @@ class _Edits:
 
 
 class CandidateQueue:
-    """Yield candidates best first, and make the edits of a node only when its turn comes.
+    """Yield candidates best first, and make the edits of a node only when its turn comes."""
 
-    The seed decides the order of equal scores.
-    """
-
-    def __init__(
-        self, suspicion: Mapping[tuple[str, int], float], hints: Hints, exceptions: tuple[str, ...], seed: int
-    ) -> None:
+    def __init__(self, suspicion: Mapping[tuple[str, int], float], hints: Hints, exceptions: tuple[str, ...]) -> None:
         self._lines: dict[str, dict[int, float]] = {}
         for (path, line), score in suspicion.items():
             self._lines.setdefault(path, {})[line] = score
@@ -158,7 +153,7 @@ class CandidateQueue:
         self._weights = sorted(weights, key=lambda pair: -pair[1])
         self._weights_by_node: dict[type[ast.AST], tuple[tuple[Template, float], ...]] = {}
         self._modules: dict[str, EditUnit] = {}
-        self._generator = random.Random(seed)  # noqa: S311 - an order, not a secret
+        self._generator = random.Random(0)  # noqa: S311 - the order of equal scores
         self._count = 0
         self._heap: list[tuple[float, bool, float, int, EditCandidate | EditUnit | _Node | _Edits]] = []
 
@@ -228,10 +223,9 @@ def rank_candidates(
     suspicion: Mapping[tuple[str, int], float],
     hints: Hints = Hints(),  # noqa: B008 - frozen
     exceptions: tuple[str, ...] = (),
-    seed: int = 0,
 ) -> Iterator[EditCandidate]:
     """Yield every candidate, best first."""
-    queue = CandidateQueue(suspicion, hints, exceptions, seed)
+    queue = CandidateQueue(suspicion, hints, exceptions)
     for source in sources:
         queue.add_source(source)
     return iter(queue)

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.fork_pool import ForkPool
 from pytest_loop.repair.python_source import PythonSource
-from pytest_loop.repair.repair_request import RepairRequest, SearchProgress
+from pytest_loop.repair.repair_request import RepairRequest, SearchPlan
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RoundContext:
     request: RepairRequest
     temp_folder: Path
     texts: Mapping[str, str]
-    send_progress: Callable[[SearchProgress], None]
+    send_plan: Callable[[SearchPlan], None]
     private_descriptors: tuple[int, ...] = ()
     started: float = field(default_factory=time.monotonic)
     _received_signals: list[int] = field(default_factory=list)

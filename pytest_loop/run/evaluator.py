@@ -9,26 +9,28 @@ from dataclasses import dataclass, field
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
-from pytest_loop.core.judging.tampering import (
-    is_void,
-)
+from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import require_counts
-from pytest_loop.core.model.evaluation import Evaluation, SealFinding
-from pytest_loop.core.model.rules import Proof
+from pytest_loop.core.model.evaluation import Evaluation, NewTests, SealFinding
+from pytest_loop.core.model.rules import Outcome, Phase, Proof
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
-from pytest_loop.run.new_test_session import run_new_tests
+from pytest_loop.run.judge_reads import seal_late_reads
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.repeat import pass_all_now
 from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.project_changes import ProjectChanges
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+_GOOD = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
 
 
 @dataclass
@@ -66,7 +68,9 @@ class Evaluator:
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         if evaluation.passed and self._edits_files and not self.manifest:
-            evaluation = evaluation.model_copy(update={"new_tests": run_new_tests(project, self.context.session)})
+            evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
+        if self._edits_files and not self.manifest:
+            seal_late_reads(project, self.session_result.reads)
         changed = project.enforce_seal()
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]
@@ -190,3 +194,18 @@ class Evaluator:
             self.state.iteration,
             self.state.phase.value,
         )
+
+
+def _run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
+    """Run the tests that an agent has added in a session that decides nothing; return None if there are none."""
+    paths = ProjectChanges(project).list_new_tests()
+    if not paths:
+        return None
+    project.begin_work(is_session=True)
+    order = SessionOrder(phase=Phase.B, only=tuple(str(project.root / path) for path in paths))
+    try:
+        result = session.evaluate(order)
+    except SessionError:
+        return NewTests(total=len(paths), failing=paths)
+    failing = (name for name, evidence in result.evidence.items() if evidence.outcome not in _GOOD)
+    return NewTests(total=len(result.evidence) + len(result.problems), failing=(*failing, *result.problems))

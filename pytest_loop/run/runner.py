@@ -172,7 +172,7 @@ class Runner:
             Confirm(settings.start.ask),
             settings.start.yes,
             self.console.can_ask,
-            lambda question: reporter.ask(question, lambda: files.read_stop_request() is None),
+            lambda question: self.console.read_answer(question, lambda: files.read_stop_request() is None),
         )
         can_ask = gates.is_terminal and not settings.start.yes
         fence = plan_fence(settings, store.root, project, state)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, validate_answer
 from pytest_loop.agents.builtin_agent import BUILTIN
-from pytest_loop.agents.protocol import AgentUnavailableError
+from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import (
     ChecksPrepared,
@@ -27,14 +27,13 @@ from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.judging.run_draft import is_test_rule, plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.evaluation import Critique, Issue
-from pytest_loop.core.model.prepared_checks import RuleChecks
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import report_budget
+from pytest_loop.rules.checks.registry import InvalidCheckError, build_check
 from pytest_loop.run import edits
 from pytest_loop.run.acceptance_tests import prepare_tests
-from pytest_loop.run.prepared_checks import parse_checks
 from pytest_loop.run.repair_task import find_suspicious_lines
 from pytest_loop.run.step_context import StepContext
 
@@ -110,6 +109,23 @@ def _prepare(context: StepContext) -> ChecksPrepared:
     reply = context.ask(Step.PREPARE, agent, schema=PrepareAnswer.model_json_schema(), rules=rules)
     checks = parse_checks(reply, rules)
     return ChecksPrepared(checks=tuple(RuleChecks(rule_id=rule, check=checks[rule]) for rule in rules))
+
+
+def parse_checks(reply: AgentReply, rules: Sequence[str]) -> dict[str, list[Any]]:
+    """Return the checks of each rule; raise `AgentError` if one is invalid, or a rule has none."""
+    checks: dict[str, list[Any]] = {}
+    for answer in validate_answer(reply, PrepareAnswer).checks:
+        # Other loop tools write the fields of the check beside the id of its rule.
+        check = answer.check if answer.check is not None else dict(answer.model_extra or {})
+        try:
+            build_check(check)
+        except InvalidCheckError as error:
+            raise AgentError(f"expected a check, found one that is none: {error}") from None
+        checks.setdefault(answer.rule_id, []).append(check)
+    missing = [rule for rule in rules if rule not in checks]
+    if missing:
+        raise AgentError(f"expected a check for every rule, found none for {', '.join(missing)}")
+    return checks
 
 
 def _evaluate(context: StepContext) -> EvaluationDone:

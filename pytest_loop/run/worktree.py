@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_loop.core.model.edit_scopes import can_overlap
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
@@ -17,6 +17,8 @@ from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.seal import format_path_pattern
+
+_WILDCARDS = "*?["
 
 
 def get_branch(alias: str) -> str:
@@ -71,6 +73,29 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
                 f"the run {other.alias!r} may edit the same files: give this one a work tree of its own with "
                 "--loop-worktree, or say with --loop-allow what each may edit"
             )
+
+
+def can_overlap(patterns: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether a path could match a pattern of both; no patterns mean every path.
+
+    Patterns are apart only if their leading folders differ.
+    """
+    return any(_can_meet(first, second) for first in patterns or ("*",) for second in others or ("*",))
+
+
+def _can_meet(first: str, second: str) -> bool:
+    if first.startswith("!") or second.startswith("!"):
+        return False
+    return all(part == other for part, other in zip(_split_prefix(first), _split_prefix(second), strict=False))
+
+
+def _split_prefix(pattern: str) -> list[str]:
+    """Return the literal folders that every match starts with; a pattern without a slash matches anywhere."""
+    if "/" not in pattern.rstrip("/"):
+        return []
+    parts = pattern.strip("/").split("/")
+    is_wild = [any(char in part for char in _WILDCARDS) for part in parts]
+    return parts[: is_wild.index(True)] if any(is_wild) else parts
 
 
 def find_shared_files(store: Store, state: RunState, since: float) -> PathPatterns:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
     from pytest_loop.session.run_signals import RunSignals
+    from pytest_loop.session.shard import ShardFile
 
 _PLUGIN = "loop-session"
 # The variable that tells a worker of xdist that it belongs to a run.
@@ -43,6 +44,7 @@ class JudgingSession:
         self.is_worker = bool(worker_input)
         self._folder = SharedFolder(Path(worker_input["loop_folder"]) if self.is_worker else None)
         self._controller: Controller | None = None
+        self._shard_file: ShardFile | None = None
         self._judge_address: tuple[str, str] | None = (
             tuple(worker_input["loop_judge"]) if "loop_judge" in worker_input else None
         )
@@ -84,7 +86,7 @@ class JudgingSession:
     def recorder(self) -> Recorder:
         from pytest_loop.session.record import Recorder
 
-        recorder = Recorder(self.channel.send_evidence if self.channel else None)
+        recorder = Recorder(self.channel.send_evidence if self.channel else None, keeps_all=bool(self.settings.shard))
         self.config.pluginmanager.register(recorder, "loop-recorder")
         return recorder
 
@@ -111,11 +113,16 @@ class JudgingSession:
 
             ask: Callable[..., JudgeReply] = partial(ask_judge, *self._judge_address)
             self.config.stash[ASK] = ask
+        if self.settings.shard is not None and not self.is_worker and self.order is None:
+            from pytest_loop.session.shard import ShardFile
+
+            self._shard_file = ShardFile(self.config, self.settings, self.settings.shard)
+            _ = self.recorder
         _ = self.score.baseline  # a file that cannot be used ends the session here
 
     def _apply_order(self, order: SessionOrder) -> None:
         from pytest_loop.core.model.rules import INFERRED_FILE
-        from pytest_loop.session.inferred_rules import InferredRules
+        from pytest_loop.session.collection_scope import InferredRules
 
         self.config.option.loop_phase = order.phase.value
         arguments = map(str, self.config.invocation_params.args)
@@ -164,8 +171,14 @@ class JudgingSession:
 
             replaced = find_replaced_tests(session.items)
             binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
-            canary = Canary(self.order.canary, self.config.stash[WATCH], self.signals.report_canary)
+            watch = self.config.stash[WATCH]
+            watch.watch_tests(session.items)
+            canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
+        if self.settings.shard is not None:
+            from pytest_loop.session.shard import select_shard
+
+            binding.plan = select_shard(session, binding.plan, self.settings.shard)
         if self.is_worker:
             self._folder.write_plan(binding.plan)
             return
@@ -208,7 +221,9 @@ class JudgingSession:
         if self._controller is not None:
             self._controller.forward_plan()
             self.plan = self.plan or self._controller.load_plan()
-        if self.plan is None or not self.recorder.has_evidence:
+        if self.plan is not None and self._shard_file is not None and not self.config.option.collectonly:
+            self._shard_file.write(session, self.plan, self.recorder.evidence, self.score.baseline)
+        if self.plan is None or self._shard_file is not None or not self.recorder.has_evidence:
             return
         if self.order is None:
             save_durations(self.config, self.recorder.durations)

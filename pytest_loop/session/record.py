@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -14,11 +14,12 @@ _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class Recorder:
-    """Keep the evidence of every report, and pass it to `send`."""
+    """Keep the evidence of every report, and pass it to `send`; with `keeps_all`, also that items without rules ran."""
 
-    def __init__(self, send: Callable[[str, dict[str, Any]], None] | None = None) -> None:
-        self._evidence: dict[str, dict[str, Any]] = {}
+    def __init__(self, send: Callable[[str, dict[str, Any]], None] | None = None, *, keeps_all: bool = False) -> None:
+        self.evidence: dict[str, dict[str, Any]] = {}
         self._send = send
+        self._keeps_all = keeps_all
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         note = getattr(report, "loop", None)
@@ -27,35 +28,40 @@ class Recorder:
         if note is not None:
             self._add(report.nodeid, note["evidence"])
         elif report.failed:  # the controller reports a worker that crashed
-            self._add(report.nodeid, {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)})
+            crash = getattr(report.longrepr, "reprcrash", None)
+            text = crash.message if crash else str(report.longrepr)
+            self._add(report.nodeid, {"outcome": Outcome.ERROR.value, "text": text})
+        elif self._keeps_all and (report.when == "call" or report.skipped):
+            self._add(report.nodeid, {"outcome": report.outcome})
 
     def _add(self, nodeid: str, evidence: dict[str, Any]) -> None:
-        self._evidence[nodeid] = evidence
+        self.evidence[nodeid] = evidence
         if self._send is not None:
             self._send(nodeid, evidence)
 
     @property
     def durations(self) -> dict[str, float]:
-        return {nodeid: float(evidence.get("seconds", 0.0)) for nodeid, evidence in self._evidence.items()}
+        return {nodeid: float(evidence.get("seconds", 0.0)) for nodeid, evidence in self.evidence.items()}
 
     @property
     def has_evidence(self) -> bool:
-        return bool(self._evidence)
+        return bool(self.evidence)
 
-    def score_criteria(self, plan: SessionPlan, phase: Phase) -> list[CriteriaScore]:
-        """Return an evaluation for every set of criteria that has a selected rule."""
-        by_rule: dict[str, list[Evidence]] = {}
-        for nodeid, keys in plan.items.items():
-            evidence = _parse_evidence(self._evidence.get(nodeid))
-            for key in keys:
-                by_rule.setdefault(key, []).append(evidence)
-        evaluations = []
-        for criteria in plan.criteria:
-            rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
-            evidence_by_rule = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
-            if (result := evaluate_criteria(criteria, phase, evidence_by_rule)).results:
-                evaluations.append(result)
-        return evaluations
+
+def score_criteria(plan: SessionPlan, phase: Phase, reported: Mapping[str, dict[str, Any]]) -> list[CriteriaScore]:
+    """Return an evaluation for every set of criteria that has a selected rule."""
+    by_rule: dict[str, list[Evidence]] = {}
+    for nodeid, keys in plan.items.items():
+        evidence = _parse_evidence(reported.get(nodeid))
+        for key in keys:
+            by_rule.setdefault(key, []).append(evidence)
+    evaluations = []
+    for criteria in plan.criteria:
+        rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
+        evidence_by_rule = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
+        if (result := evaluate_criteria(criteria, phase, evidence_by_rule)).results:
+            evaluations.append(result)
+    return evaluations
 
 
 def _parse_evidence(data: dict[str, Any] | None) -> Evidence:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,22 +42,16 @@ class SessionScore:
         """Score the recorded evidence, save it if asked to, and let the criteria decide the exit code."""
         from pytest_loop.core.judging.score import apply_custom_score
         from pytest_loop.core.model.rules import Phase
+        from pytest_loop.session.record import score_criteria
         from pytest_loop.session.reports import add_junit_scores
 
-        evaluations = recorder.score_criteria(plan, Phase(self.settings.phase))
+        evaluations = score_criteria(plan, Phase(self.settings.phase), recorder.evidence)
         score = self.config.hook.pytest_loop_score
         self.evaluations = [apply_custom_score(evaluation, score) for evaluation in evaluations]
         add_junit_scores(self.config, self.evaluations)
         self._save_baseline(session)
-        if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
+        if session.exitstatus == pytest.ExitCode.OK and not is_acceptable(self.evaluations, self._find_regressions()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    @property
-    def _is_acceptable(self) -> bool:
-        regressions = self._find_regressions()
-        if regressions is not None:
-            return not regressions
-        return all(evaluation.passed and not evaluation.unverified for evaluation in self.evaluations)
 
     def _find_regressions(self) -> list[str] | None:
         """Return the rules that are worse than at the baseline; None without a baseline."""
@@ -88,3 +82,10 @@ class SessionScore:
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
         if self._save_error:
             terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
+
+
+def is_acceptable(evaluations: Sequence[CriteriaScore], regressions: list[str] | None) -> bool:
+    """Return whether the criteria pass, or nothing is worse than at the baseline if there is one."""
+    if regressions is not None:
+        return not regressions
+    return all(evaluation.passed and not evaluation.unverified for evaluation in evaluations)

@@ -14,7 +14,7 @@ from pytest_loop.settings.rows import Option
 from pytest_loop.settings.session_settings import is_given, read_old_key
 
 # Flags that change a session which no run has started.
-_SESSION_FLAGS = ("phase", "baseline", "save-baseline", "schema", "judge", "agent-timeout")
+_SESSION_FLAGS = ("phase", "baseline", "save-baseline", "shard", "schema", "judge", "agent-timeout")
 _SESSION_FLAG_NAMES = tuple(f"--loop-{name}" for name in _SESSION_FLAGS)
 
 
@@ -35,7 +35,7 @@ def describe_new_key(option: Option[Any], value: Any) -> str:
         text = _join(value)
         return f"{_to_camel(option.part)}: {text} in the manifest, or --loop-workload '{option.part} {text}'"
     if option.bundle:
-        is_opposite = option.parse_part is not option.parse and not option.is_repeatable
+        is_opposite = option.parse_part and not option.is_repeatable
         return f"loop_{option.bundle} = {option.part} {_invert(value) if is_opposite else _join(value)}"
     if option.ini is not None:
         return f"{option.key} = {_join(value)}"
@@ -67,7 +67,8 @@ def _join(value: Any) -> str:
 def list_idle_flags(arguments: Sequence[str]) -> list[str]:
     """Return the flags on the command line of a session that only runs read."""
     names = dict.fromkeys(argument.name for argument in split_arguments(arguments))
-    return [name for name in names if name in FLAGS and name not in _SESSION_FLAG_NAMES]
+    read = (*_SESSION_FLAG_NAMES, "--loop-json") if "--loop-shard" in names else _SESSION_FLAG_NAMES
+    return [name for name in names if name in FLAGS and name not in read]
 
 
 def render_session_hints(config: pytest.Config) -> Iterator[str]:

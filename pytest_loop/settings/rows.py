@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from pytest_loop.settings.values import parse_parts, parse_yes_or_no
@@ -10,6 +11,7 @@ from pytest_loop.settings.values import parse_parts, parse_yes_or_no
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class Option(Generic[T]):
     """A flag with or without an ini key, or an ini key alone; as an attribute of a `Group` it gives the value.
 
@@ -20,40 +22,25 @@ class Option(Generic[T]):
     replaces a flag of earlier releases.
     """
 
-    def __init__(
-        self,
-        description: str,
-        metavar: str,
-        parse: Callable[[str], T],
-        *,
-        default: T,
-        ini: str | None = None,
-        has_flag: bool = True,
-        is_repeatable: bool = False,
-        is_value_optional: bool = False,
-        takes_over: bool = False,
-        other_flags: tuple[str, ...] = (),
-        part: str = "",
-        parse_part: Callable[[str], T] | None = None,
-        old_key: str = "",
-        old_default: str = "",
-        new_flag: str = "",
-    ) -> None:
-        self.description = description
-        self.metavar = metavar
-        self.parse = parse
-        self.default = default
-        self.ini = ini
-        self.has_flag = has_flag
-        self.is_repeatable = is_repeatable
-        self.is_value_optional = is_value_optional
-        self.takes_over = takes_over
-        self.other_flags = other_flags
-        self.bundle, _, self.part = part.partition(".")
-        self.parse_part = parse_part or parse
-        self.old_key = old_key
-        self.old_default = old_default
-        self.new_flag = new_flag
+    description: str
+    metavar: str
+    parse: Callable[[str], T]
+    _: KW_ONLY
+    default: T
+    ini: str | None = None
+    has_flag: bool = True
+    is_repeatable: bool = False
+    is_value_optional: bool = False
+    takes_over: bool = False
+    other_flags: tuple[str, ...] = ()
+    part: str = ""
+    parse_part: Callable[[str], T] | None = None
+    old_key: str = ""
+    old_default: str = ""
+    new_flag: str = ""
+
+    def __post_init__(self) -> None:
+        self.bundle, _, self.part = self.part.partition(".")
 
     @property
     def takes_value(self) -> bool:

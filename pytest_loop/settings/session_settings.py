@@ -11,7 +11,7 @@ import pytest
 
 from pytest_loop.settings.options import OPTIONS, PARTS, AgentSettings, JudgingSettings
 from pytest_loop.settings.rows import Group, Option
-from pytest_loop.settings.values import parse_parts
+from pytest_loop.settings.values import Shard, parse_parts
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)
 
@@ -28,7 +28,7 @@ def _read_value(option: Option[Any], config: pytest.Config, values: argparse.Nam
     if option.bundle:
         parts = _read_bundle(option.bundle, config, values)
         if option.part in parts:
-            return _parse(option.parse_part, parts[option.part], f"loop_{option.bundle}: {option.part}")
+            return _parse(option.parse_part or option.parse, parts[option.part], f"loop_{option.bundle}: {option.part}")
     text = read_ini_value(option, config)
     if not text:
         return option.default
@@ -105,6 +105,7 @@ class SessionSettings(NamedTuple):
     prompts: Path | None
     agent_timeout: float
     agent_silence: float
+    shard: Shard | None = None
 
 
 def read_session_settings(config: pytest.Config) -> SessionSettings:
@@ -120,4 +121,5 @@ def read_session_settings(config: pytest.Config) -> SessionSettings:
         prompts=config.rootpath / agents.prompts if agents.prompts else None,
         agent_timeout=agents.agent_timeout,
         agent_silence=agents.agent_silence,
+        shard=judging.shard,
     )

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 _LIMIT = re.compile(r"([\d.]+)([kKmM](?=\s))?\s*([a-zA-Z$]+)")
 _PREFIXES = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -52,6 +53,21 @@ def parse_parts(text: str) -> dict[str, str]:
 def parse_count(text: str) -> int:
     """Parse a whole number from 0 on."""
     return int(_parse_number(text, "a whole number >= 0", lambda number: number >= 0 and number == int(number)))
+
+
+class Shard(NamedTuple):
+    """One of several equal parts of a session, counted from 1."""
+
+    number: int
+    total: int
+
+
+def parse_shard(text: str) -> Shard:
+    """Parse `2/5`."""
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"expected a shard such as 2/5, found {text!r}")
+    return Shard(int(match[1]), int(match[2]))
 
 
 def parse_share(text: str) -> float:

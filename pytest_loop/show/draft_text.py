@@ -10,7 +10,8 @@ from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Limits, RunState
+from pytest_loop.core.model.run_setup import Limits
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, list_names

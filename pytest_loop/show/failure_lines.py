@@ -19,6 +19,8 @@ MAX_LINES = 10
 # With more causes than this, tests that probably fail alike share a line.
 _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
+# What follows a name in a narrow terminal: two spaces, the start of a message, and how many fail alike.
+_REST = 31
 
 
 class FailureGroup(NamedTuple):
@@ -35,12 +37,12 @@ def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterat
     results = [result for result in evaluation.rule_results if result.id in chosen] if evaluation else []
     groups = group_by_cause(results, _MAX_CAUSES)
     failures = [_describe_group(state, group) for group in groups[:MAX_LINES]]
-    limit = max(30, (look.width - INDENT) * 2 // 3)
+    limit = max(20, min((look.width - INDENT) * 2 // 3, look.width - INDENT - _REST))
     width = min(limit, max((len(failure.name) for failure in failures), default=0))
     for failure in failures:
         head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
-        tail = f" (and {failure.others} more like it)" if failure.others else ""
-        room = max(20, look.width - len(head) - len(tail))
+        tail = f" (and {failure.others} similar)" if failure.others else ""
+        room = max(12, look.width - len(head) - len(tail))
         yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
     if len(groups) > MAX_LINES:
         rest = sum(map(len, groups[MAX_LINES:]))

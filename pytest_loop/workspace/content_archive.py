@@ -18,7 +18,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.file_scan import read_entry
-from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, list_parents
 from pytest_loop.workspace.path_patterns import PathPatterns
 
 MAX_SIZE = 8 * 1024 * 1024
@@ -137,7 +137,8 @@ class ContentArchive:
     def undo_changes(self, root: Path, before: FileTree, after: FileTree, changes: FileChanges) -> RestoreResult:
         """Undo changes between two trees: remove added files, and restore the removed and modified ones."""
         removed, remaining = _apply_each(changes.added, lambda path: file_writer.remove_path(root, path))
-        for folder in sorted(_list_parents(changes.added) & (after.folders - before.folders), reverse=True):
+        parents = {folder for path in changes.added for folder in list_parents(path)}
+        for folder in sorted(parents & (after.folders - before.folders), reverse=True):
             file_writer.remove_empty_folder(root, folder)
         paths = sorted((*changes.removed, *changes.modified))
         restored, lost = _apply_each(paths, lambda path: self._restore_file(root, path, before.entries[path]))
@@ -164,14 +165,6 @@ def _apply_each(
         except StateError as error:
             failed.append((path, str(error)))
     return tuple(succeeded), tuple(failed)
-
-
-def _list_parents(paths: Iterable[str]) -> set[str]:
-    parents = set()
-    for path in paths:
-        while (path := path.rpartition("/")[0]) and path not in parents:
-            parents.add(path)
-    return parents
 
 
 def _list_contents(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -125,3 +125,20 @@ def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
         removed=tuple(sorted(path for path in old if path not in new)),
         modified=tuple(sorted(path for path, entry in new.items() if path in old and old[path] != entry)),
     )
+
+
+def list_parents(path: str) -> list[str]:
+    """Return the folders of a relative path, the innermost first; a path that ends with a slash is one of them."""
+    parents = []
+    while path := path.rpartition("/")[0]:
+        parents.append(path)
+    return parents
+
+
+def read_stamp(path: str) -> tuple[int, ...]:
+    """Return when and how a path was last changed, empty if it does not exist; a folder changes with its names."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

@@ -24,6 +24,8 @@ from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
 from pytest_loop.workspace.seal import hash_site_files
 from pytest_loop.workspace.shadowing import select_shadowing_files
 
+# The folder of copies of what was put back, in that of a run.
+DISCARDED = "discarded"
 _MAX_COPIES = 100
 _COPY_MODE = 0o600
 _NO_PATTERNS = PathPatterns(())
@@ -54,7 +56,7 @@ class SealedFiles:
         self._replace_patterns(sealed, outputs)
         self._listings = FileListings(folder)
         self._archive = ContentArchive(folder / "files.kept")
-        self._discarded = folder / "discarded"
+        self._discarded = folder / DISCARDED
         self.start = self.current = self.settled = FileTree({})
         self._is_session = False
         self.module_folders: tuple[str, ...] = ()

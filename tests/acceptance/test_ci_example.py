@@ -180,3 +180,18 @@ def test_no_pull_request_without_a_change(project: Path) -> None:
     run_step("Make a patch", project, BASE=base, PATCH=str(project.parent / "fix.patch"), GITHUB_OUTPUT=str(output))
     assert not output.exists()
     assert JOBS["propose"]["if"] == "needs.fix.outputs.changed == 'true'"
+
+
+# -- shards
+
+
+def test_every_shard_of_the_matrix_is_judged_and_merged() -> None:
+    jobs = yaml.safe_load((FOLDER / "shards.yml").read_text(encoding="utf-8"))["jobs"]
+    numbers = jobs["judge"]["strategy"]["matrix"]["shard"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    steps = {step["name"]: step for step in jobs["judge"]["steps"] + jobs["verdict"]["steps"] if "name" in step}
+    assert steps["Judge one shard"]["env"]["SHARD"] == f"${{{{ matrix.shard }}}}/{len(numbers)}"
+    assert "--loop-shard" in command_line.FLAGS
+    assert steps["Make the verdict"]["run"] == "pytest-loop merge loop-shard-*.json"
+    assert jobs["verdict"]["needs"] == "judge"
+    assert "cancelled" in jobs["verdict"]["if"]  # the verdict is also made after a failed shard

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.cli.answer import ask_for_answer, make_answer
-from pytest_loop.cli.resume import reopen, resume_run
+from pytest_loop.cli.resume import ask_for_answer, make_answer, reopen, resume_run
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind

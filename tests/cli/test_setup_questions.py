@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.cli.document_draft import draft_answered_criteria
-from pytest_loop.cli.rule_editor import edit_files
+from pytest_loop.cli.draft_dialogue import edit_files
 from pytest_loop.cli.setup_questions import SetupQuestions
 from pytest_loop.cli.task import SetupAnswers, read_task_context
 from pytest_loop.inference.task_phrases import parse_task

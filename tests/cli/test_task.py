@@ -21,7 +21,8 @@ from pytest_loop.cli.task import (
     read_task_context,
 )
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Setup, Task
+from pytest_loop.core.model.run_setup import Setup
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.project_context import ProjectContext
 from pytest_loop.inference.task_phrases import Route, parse_task

@@ -32,6 +32,7 @@ case "$*" in *--paginate*) echo "$EARLIER" ;; esac
         ("github-workflows", "examples/ci/fix-until-green.yml"),
         ("github-workflows", "examples/ci/judge-pull-requests.yml"),
         ("github-workflows", "examples/ci/nightly-workload.yml"),
+        ("github-workflows", "examples/ci/shards.yml"),
         ("gitlab-ci", "examples/ci/gitlab-ci.yml"),
     ],
 )

@@ -10,9 +10,8 @@ import pytest
 
 from pytest_loop.agents.protocol import AgentReply
 from pytest_loop.core.model.evaluation import Evaluation, Seal
-from pytest_loop.core.model.prepared_checks import PreparedChecks, RuleChecks
 from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
-from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.session.judge_service import ask_judge

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.run.prepared_checks import parse_checks
+from pytest_loop.run.steps import parse_checks
 
 
 def parse(*checks: dict[str, Any]) -> dict[str, list[Any]]:

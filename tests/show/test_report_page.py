@@ -19,7 +19,7 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Finding, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_origin import Origin
+from pytest_loop.core.model.run_setup import Origin
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
 from pytest_loop.core.reporting.iteration_records import build_records

@@ -13,40 +13,16 @@ from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Step
 
-_PAYLOADS: tuple[type[Payload], ...] = (
-    experiment_payloads.AnalysisDone,
-    experiment_payloads.BaselineDone,
-    experiment_payloads.CalibrationDone,
-    experiment_payloads.ExperimentFailed,
-    experiment_payloads.ExperimentStarted,
-    experiment_payloads.ExperimentStopped,
-    experiment_payloads.HypothesisFormed,
-    experiment_payloads.HypothesisJudged,
-    experiment_payloads.MeasurementDone,
-    experiment_payloads.OptionChosen,
-    experiment_payloads.PlateauReached,
-    experiment_payloads.PoliciesChanged,
-    experiment_payloads.RegressionDetected,
-    run_payloads.AcceptanceTestsPrepared,
-    run_payloads.Answered,
-    run_payloads.ArtifactCreated,
-    run_payloads.ChecksPrepared,
-    run_payloads.CritiqueDone,
-    run_payloads.EvaluationDone,
-    run_payloads.Failed,
-    run_payloads.IterationAdvanced,
-    run_payloads.LimitsRaised,
-    run_payloads.PhaseError,
-    run_payloads.PhaseSwitched,
-    run_payloads.PlanCreated,
-    run_payloads.RefinementDone,
-    run_payloads.ReviewDone,
-    run_payloads.RunAdopted,
-    run_payloads.RunStarted,
-    run_payloads.StopRequested,
-    run_payloads.Stopped,
+# Every class of payloads that belongs to a kind; those with markers come first among several of one kind.
+_PAYLOADS = sorted(
+    {
+        value
+        for module in (experiment_payloads, run_payloads)
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Payload)
+    },
+    key=lambda payload: (not payload.markers, payload.__name__),
 )
-# The classes of each kind; those of experiments have markers and come first.
 _CLASSES = {kind.value: [payload for payload in _PAYLOADS if payload.kind is kind] for kind in Kind}
 
 

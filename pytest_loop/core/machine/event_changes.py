@@ -33,10 +33,9 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Best
 from pytest_loop.core.model.escalation import Answer
 from pytest_loop.core.model.evaluation import Critique
-from pytest_loop.core.model.prepared_checks import PreparedChecks
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Review, RunState, State, StepErrors, Stop
+from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
 from pytest_loop.core.model.vocabulary import Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
 
 Changes = dict[str, Any]

@@ -197,7 +197,7 @@ class SessionPlan(Value):
     `documents` are the sources whose checks can read a document, each with the path it names, or an empty text.
     `obstacles` say why checks cannot be carried out here, as far as that is known without running them.
     `replaced_tests` are test functions that are not what their source file says. `doctest_sources` are modules whose
-    only tests are in their docstrings.
+    only tests are in their docstrings. `shards` are the items of each shard of a divided session.
     """
 
     criteria: tuple[Criteria, ...] = ()
@@ -209,6 +209,7 @@ class SessionPlan(Value):
     obstacles: dict[str, str] = Field(default_factory=dict)
     replaced_tests: tuple[str, ...] = ()
     doctest_sources: tuple[str, ...] = ()
+    shards: tuple[tuple[str, ...], ...] = ()
 
 
 class Result(NamedTuple):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.breakers import is_undone
 from pytest_loop.core.machine.stop_reasons import find_row
@@ -9,11 +12,26 @@ from pytest_loop.core.model.attempt import Attempt
 from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason
-from pytest_loop.core.text.contrast import Contrast, find_contrast
 from pytest_loop.core.text.lengths import shorten
 
 MAX_LENGTH = 200
 MAX_VALUE = 80
+# pytest's own assertions, those of unittest, and what runners of other languages print.
+_COMPARISONS = (
+    re.compile(r"(?:^|: )assert (?P<found>\S.*?) == (?P<expected>\S.*)$", re.MULTILINE),
+    re.compile(r"(?:^|: )AssertionError: (?P<found>\S.*?) != (?P<expected>\S.*)$", re.MULTILINE),
+    re.compile(
+        r"^\s*Expected:[ \t]*(?P<expected>\S.*)\n\s*(?:Received|Actual|Found|Got):[ \t]*(?P<found>\S.*)$",
+        re.MULTILINE | re.IGNORECASE,
+    ),
+)
+
+
+class Contrast(NamedTuple):
+    """Two values of which one is wrong."""
+
+    expected: str
+    found: str
 
 
 def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
@@ -128,6 +146,13 @@ def _find_contrast(state: RunState) -> Contrast | None:
     results = [result for result in evaluation.rule_results if result.id == evaluation.failed[0].id]
     texts = [text for result in results for text in (result.details, *(finding.detail for finding in result.findings))]
     return find_contrast("\n".join(texts))
+
+
+def find_contrast(text: str) -> Contrast | None:
+    """Return the first pair of values that a failure message compares, or None if it compares none."""
+    matches = filter(None, (pattern.search(text) for pattern in _COMPARISONS))
+    match = min(matches, key=lambda match: match.start(), default=None)
+    return Contrast(match["expected"].strip(), match["found"].strip()) if match else None
 
 
 def _describe_rule(state: RunState, name: str) -> str:

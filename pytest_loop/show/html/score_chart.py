@@ -58,11 +58,6 @@ class Chart:
     description: str
 
 
-def has_phases(state: RunState) -> bool:
-    """Return whether the criteria have rules of both phases."""
-    return any(rule.phase is Phase.B for rule in state.criteria.rules)
-
-
 def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
     """Return the number of an iteration, with its phase if it was judged in both."""
     number = rounds[index].iteration
@@ -131,7 +126,7 @@ def _find_switch(
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
     count = sum(item.evaluation.phase is Phase.A for item in rounds)
-    if not has_phases(state):
+    if not state.criteria.has_phase_b:
         return None
     if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
@@ -140,7 +135,7 @@ def _find_switch(
 
 def _list_thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
     first, second = (float(state.criteria.phase[phase].threshold) for phase in (Phase.A, Phase.B))
-    if not has_phases(state):  # the same rules decide in both phases, so only the last threshold matters
+    if not state.criteria.has_phase_b:  # the same rules decide in both phases, so only the last threshold matters
         yield Line(_LEFT, end, _compute_y(second), f"{second:g}")
         return
     end_of_a = end if switch is None else switch

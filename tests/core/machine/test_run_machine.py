@@ -22,7 +22,8 @@ from pytest_loop.core.machine.run_machine import (
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Usage
+from pytest_loop.core.model.run_setup import Breakers, Limits
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
 from pytest_loop.core.reporting.escalation import ask_question
 from tests.core.scripted_run import ScriptedRun, make_rule

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.attempt import Attempt
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
+from pytest_loop.core.model.run_setup import IterationControl
 from pytest_loop.core.model.run_state import Blocked
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.decision import decide

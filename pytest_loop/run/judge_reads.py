@@ -1,4 +1,4 @@
-"""Seal what the judge reads: data and modules that test code opened before the first edit."""
+"""Seal what the judge reads: data and modules that test code opens, at the baseline and in later sessions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def find_read_patterns(
 
     facts = ReadFacts(
         [(path, owner) for path, owner in reads if path in entries or _is_environment_file(path)],
+        [(path, owner) for path, owner in reads if path in project.start.folders],
+        entries,
         project.sealed.matches,
         sources,
         read_text,
@@ -35,6 +37,18 @@ def find_read_patterns(
         tuple(_list_packages(project.root, entries)),
     )
     return tuple(map(format_path_pattern, find_judge_files(facts)))
+
+
+def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:
+    """Seal what a session was the first to read: a test that failed early had not come so far before.
+
+    Without an edit of such a file there is nothing to do.
+    """
+    changes = project.changes
+    edited = {path for path in (*changes.modified, *changes.removed) if not project.sealed.matches(path)}
+    if not edited.isdisjoint(path for path, _ in reads):
+        known = [(path, owner) for path, owner in reads if not _is_environment_file(path)]
+        project.extend(find_read_patterns(project, known, ()), ())
 
 
 def _is_environment_file(path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.text.contrast import Contrast, find_contrast
+from pytest_loop.core.reporting.escalation import Contrast, find_contrast
 
 
 @pytest.mark.parametrize(

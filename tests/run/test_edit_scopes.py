@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.model.edit_scopes import can_overlap
+from pytest_loop.run.worktree import can_overlap
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""Shards of a session: divide its items, and check that the evidence of all shards belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan, Value, Verdict
+from pytest_loop.core.text.wording import format_count
+
+
+class ShardEvidence(Value):
+    """The evidence of one shard, the plan of the undivided session, and where both come from.
+
+    `origin` is what all shards must share, by name. `baseline` holds the verdicts of `--loop-baseline`.
+    """
+
+    schema_version: int = 1
+    shard: int
+    origin: dict[str, str]
+    plan: SessionPlan
+    evidence: dict[str, Evidence]
+    exit_status: int
+    has_own_score: bool = False
+    baseline: dict[str, Verdict] | None = None
+
+    @property
+    def total(self) -> int:
+        return len(self.plan.shards)
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        return self.plan.shards[self.shard - 1] if 0 < self.shard <= self.total else ()
+
+
+def divide_items(groups: Mapping[str, Sequence[str]], total: int) -> tuple[tuple[str, ...], ...]:
+    """Divide items into shards of nearly equal numbers; a group stays together, and the order does not matter."""
+    shards: list[list[str]] = [[] for _ in range(total)]
+    for _, items in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+        min(shards, key=len).extend(items)
+    return tuple(tuple(sorted(shard)) for shard in shards)
+
+
+def list_problems(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
+    """Yield why these shards, by the names of their files, are not exactly those of one session."""
+    (first_name, first), *others = shards.items()
+    foreign = [(name, text) for name, shard in others if (text := _find_difference(shard, first))]
+    if foreign:
+        yield from (f"{name} does not belong to {first_name}: {text}" for name, text in foreign)
+        return
+    files: dict[int, list[str]] = {}
+    for name, shard in shards.items():
+        files.setdefault(shard.shard, []).append(name)
+    for number, names in sorted(files.items()):
+        if len(names) > 1:
+            yield f"shard {number} of {first.total} is there {len(names)} times: {', '.join(names)}; name it once"
+        if not 0 < number <= first.total:
+            yield f"{names[0]} is shard {number} of {first.total}, which does not exist"
+    for number in range(1, first.total + 1):
+        if number not in files:
+            yield (
+                f"shard {number} of {first.total} is missing: name its file, or run pytest "
+                f"--loop-shard {number}/{first.total} again"
+            )
+
+
+def _find_difference(shard: ShardEvidence, first: ShardEvidence) -> str:
+    """Return in what a shard differs from the first one; empty if both are of one session."""
+    if shard.total != first.total:
+        return f"it is one of {shard.total} shards, expected {first.total}"
+    for name, value in first.origin.items():
+        if shard.origin.get(name) != value:
+            return f"its {name} is {shard.origin.get(name) or 'unknown'}, expected {value or 'none'}"
+    rules, expected_rules = _collect_rules(shard.plan), _collect_rules(first.plan)
+    if rule := _find_changed(rules, expected_rules):
+        return f"it was judged by other rules, {rule} differs"
+    if shard.plan.shards != first.plan.shards:
+        items = {item for items in shard.plan.shards for item in items}
+        expected_items = {item for items in first.plan.shards for item in items}
+        return f"it collected other items, such as {min(items ^ expected_items, default='in other shards')}"
+    if shard.plan.items != first.plan.items:
+        return f"it bound other rules to {_find_changed(shard.plan.items, first.plan.items)}"
+    if (shard.baseline, shard.has_own_score) != (first.baseline, first.has_own_score):
+        return "it has another baseline or another hook pytest_loop_score"
+    return ""
+
+
+def _collect_rules(plan: SessionPlan) -> dict[str, Any]:
+    rules: dict[str, Any] = {criteria.source: (criteria.name, criteria.thresholds) for criteria in plan.criteria}
+    for criteria in plan.criteria:
+        for rule in criteria.rules:
+            key = f"{criteria.source}::{rule.id}"
+            rules[key] = (rule, plan.checks.get(key))
+    return rules
+
+
+def _find_changed(values: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Return the first key whose values differ; empty if none do."""
+    keys = sorted(values.keys() | expected.keys())
+    return next((key for key in keys if key not in values or key not in expected or values[key] != expected[key]), "")
+
+
+def merge_evidence(shards: Mapping[str, ShardEvidence]) -> dict[str, Evidence]:
+    """Return the evidence of every item from the shard that it belongs to."""
+    return {item: shard.evidence[item] for shard in shards.values() for item in shard.items if item in shard.evidence}
+
+
+def list_failures(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
+    """Yield a line for each shard and each item without rules that keeps the session from passing."""
+    for shard in shards.values():
+        place = f"shard {shard.shard} of {shard.total}"
+        tests = {item: shard.evidence.get(item) for item in shard.items if item not in shard.plan.items}
+        for item, evidence in tests.items():
+            if evidence is not None and evidence.outcome in (Outcome.FAILED, Outcome.ERROR):
+                yield f"failed in {place}: {item}: {(evidence.text.splitlines() or ['no message'])[0]}"
+        if missing := [item for item in shard.items if item not in shard.evidence]:
+            yield f"no report in {place}: {missing[0]}" + (
+                f" and {format_count(len(missing) - 1, 'more item')}" if missing[1:] else ""
+            )
+        has_failures = any(piece.outcome.rank >= Outcome.UNCHECKED.rank for piece in shard.evidence.values())
+        if shard.exit_status > int(has_failures):
+            yield f"{place} ended with exit code {shard.exit_status}: read its output"
+
+
+def find_exit_code(shards: Mapping[str, ShardEvidence], *, is_acceptable: bool) -> int:
+    """Return the exit code of the undivided session: the worst of all shards, or 1 if the criteria do not pass."""
+    has_gaps = any(item not in shard.evidence for shard in shards.values() for item in shard.items)
+    return max(int(has_gaps or not is_acceptable), *(shard.exit_status for shard in shards.values()))
