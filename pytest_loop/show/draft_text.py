@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.core.model.run_criteria import RunRule
@@ -60,7 +59,7 @@ def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str
 def _count_rules(state: RunState, failing: int | None) -> str:
     """Return `6 tests, 3 failing`; rules of files and guards are counted apart."""
     goals = state.criteria.goals
-    tests = sum(is_test_rule(rule) for rule in goals)
+    tests = sum(rule.is_test for rule in goals)
     counts = {"rule": len(goals) - tests, "test": tests, "guard": len(state.criteria.guards)}
     text = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
     return f"{text}, {failing} failing" if failing is not None else text
@@ -101,9 +100,7 @@ def _list_places(state: RunState, origins: dict[str, str]) -> str:
 
 def _find_path(rule: RunRule) -> str:
     """Return the file that judges; the rules of a drafted one are listed in the draft."""
-    if is_test_rule(rule):
-        return rule.id.partition("::")[0]
-    return "the rules below" if PurePosixPath(rule.source).name == INFERRED_FILE else rule.source
+    return "the rules below" if PurePosixPath(rule.path).name == INFERRED_FILE else rule.path
 
 
 def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
@@ -114,7 +111,7 @@ def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
 
 def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
     """Render the rules that are not tests of the project; those of this task come before those of a template."""
-    rules = [rule for rule in state.criteria.goals if not is_test_rule(rule) or look.verbosity > 0]
+    rules = [rule for rule in state.criteria.goals if not rule.is_test or look.verbosity > 0]
     rules.sort(key=lambda rule: facts.origins.get(rule.key, "").startswith(TEMPLATE_ORIGIN))
     limit = DETAILED_RULES if look.verbosity > 0 else SHOWN_RULES
     shown = rules[:limit]

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from pytest_loop.core.judging.critique import group_by_cause
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.evaluation import RuleResult
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
@@ -82,4 +81,4 @@ def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGrou
 
 def _is_plain_test(state: RunState, rule_id: str) -> bool:
     rule = state.criteria.by_id.get(rule_id)
-    return rule is not None and is_test_rule(rule) and "::" in rule_id
+    return rule is not None and rule.is_test and "::" in rule_id
