@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytest_loop.core.model.evaluation import Evaluation, RuleResult
 from pytest_loop.core.model.rules import Finding, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_setup import Setup, Task
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.run_setup import Setup
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.show.draft_text import DraftFacts, render_draft
 from pytest_loop.show.failure_lines import render_failures
