@@ -45,9 +45,9 @@ def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[s
         if preset is None and not spec.startswith(("command:", "acp:")):
             continue
         if limits.usd is not None and not (preset and preset.cost):
-            yield f"{spec} does not tell what it costs: the limit of {limits.usd:g} USD cannot be observed"
+            yield f"{spec} does not report its cost, so the limit of {limits.usd:g} USD cannot be enforced"
         if limits.tokens is not None and not (preset and preset.tokens):
-            yield f"{spec} does not tell its tokens: the limit of {limits.tokens:,} cannot be observed"
+            yield f"{spec} does not report its tokens, so the limit of {limits.tokens:,} cannot be enforced"
 
 
 def _describe_client(name: str, preset: Preset, path: str | None, output: str) -> Client:

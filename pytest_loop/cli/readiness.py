@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_setup import ConfirmedDraft
@@ -133,7 +132,7 @@ def assess_readiness(state: RunState, choices: UserChoices, project: ProjectCont
 
 def _make_draft_rule(rule: RunRule, template_rules: frozenset[str]) -> DraftRule:
     kind = _KINDS.get(rule.proof, rule.proof.value)
-    if is_test_rule(rule):
+    if rule.is_test:
         kind = "tests"
     elif isinstance(rule.check, str):
         kind = "sentence"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_loop.core.judging.doctests import find_changed_doctests
-from pytest_loop.core.judging.run_draft import find_changed_checks, is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
     ChangedSource,
     find_copied_literals,
@@ -166,14 +166,14 @@ class TamperingSearch:
     @property
     def _is_linted(self) -> bool:
         """Whether rules check more than tests, so that a linter that sees less could raise the score."""
-        return not all(is_test_rule(rule) for rule in self.state.criteria.rules)
+        return not self.state.criteria.has_tests_only
 
     def _list_replaced_tests(self) -> list[str]:
         """Return the tests that were what their file says before the first edit, and are not any more.
 
         Nothing is known about tests of new files, and of modules that could not be imported.
         """
-        unknown = {rule.id for rule in self.state.criteria.rules if is_module_rule(rule)}
+        unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         known = self.project.start.entries.keys() - unknown
         before = self.seal.replaced_tests
         names = (name for name in self.session_result.replaced_tests if name not in before)

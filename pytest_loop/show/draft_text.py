@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_setup import Limits
@@ -58,7 +57,7 @@ def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str
 def _count_rules(state: RunState, failing: int | None) -> str:
     """Return `6 tests, 3 failing`; rules of files and guards are counted apart."""
     goals = state.criteria.goals
-    tests = sum(is_test_rule(rule) for rule in goals)
+    tests = sum(rule.is_test for rule in goals)
     counts = {"rule": len(goals) - tests, "test": tests, "guard": len(state.criteria.guards)}
     text = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
     return f"{text}, {failing} failing" if failing is not None else text
@@ -86,7 +85,7 @@ def _list_places(state: RunState, origins: dict[str, str]) -> str:
     if templates:
         return list_names(sorted(set(templates.values())), _MAX_PLACES)
     rules = state.criteria.rules
-    paths = dict.fromkeys(rule.id.partition("::")[0] if is_test_rule(rule) else rule.source for rule in rules)
+    paths = dict.fromkeys(rule.path for rule in rules)
     folders: dict[str, list[str]] = {}
     for path in filter(None, paths):
         folders.setdefault(PurePosixPath(path).parent.as_posix(), []).append(path)
@@ -106,7 +105,7 @@ def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
 
 def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
     """Render the rules that are not tests of the project; those of this task come before those of a template."""
-    rules = [rule for rule in state.criteria.goals if not is_test_rule(rule) or look.verbosity > 0]
+    rules = [rule for rule in state.criteria.goals if not rule.is_test or look.verbosity > 0]
     rules.sort(key=lambda rule: facts.origins.get(rule.key, "").startswith(TEMPLATE_ORIGIN))
     limit = DETAILED_RULES if look.verbosity > 0 else SHOWN_RULES
     shown = rules[:limit]

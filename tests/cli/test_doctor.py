@@ -17,9 +17,7 @@ def test_every_part_of_the_set_up_has_a_line(tmp_path: Path) -> None:
 
 def test_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "git: not installed, so that there are no checkpoints in git and no candidates" in doctor.render_checkup(
-        tmp_path
-    )
+    assert "git: not installed: no checkpoints in git, and no candidates" in doctor.render_checkup(tmp_path)
 
 
 def test_command_prints_the_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ class Rule(Value):
     weight: Fraction = Fraction(2)
     phase: Phase = Phase.A
     must_not: bool = False
-    holdout: bool = False
+    held_out: bool = False
     guard: bool = False
     repeat: int = 1
     need: str = "all"
