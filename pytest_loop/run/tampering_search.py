@@ -58,6 +58,7 @@ class TamperingSearch:
     def find(self) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
         yield from self._find_session_evidence()
+        yield from self._find_new_support()
         yield from self._find_interference()
         yield from self._find_changed_checks()
         yield from self._find_changed_environment()
@@ -77,6 +78,15 @@ class TamperingSearch:
         if replaced:
             detail = f"tests are not what their files say: {', '.join(replaced[:3])}"
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
+
+    def _find_new_support(self) -> Iterator[SealFinding]:
+        """Yield new files among the tests that a session read, although it did not collect the new tests."""
+        reads = {path for path, _ in self.session_result.reads}
+        for path in self.project.changes.added if reads else ():
+            if path in reads and self.project.sealed.matches(path) and not self.project.allow:
+                yield SealFinding(
+                    kind="sealed", path=path, detail="is new, and a test that decides reads it: remove it"
+                )
 
     def _find_changed_checks(self) -> Iterator[SealFinding]:
         """Yield the rules whose checks are not those of the start."""

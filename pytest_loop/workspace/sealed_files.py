@@ -176,7 +176,9 @@ class SealedFiles:
         honest = frozenset(filter(self._is_honest, sealed_changes.modified))
         findings = [
             *self._undo(self.start, sealed_changes.filter(lambda path: path not in honest), "sealed"),
-            *self._undo(self.start, self._select_shadowing(changes.exclude(self.sealed)), "sealed"),
+            *self._undo(
+                self.start, self._select_shadowing(changes.filter(lambda path: not self.is_sealed(path))), "sealed"
+            ),
             *self._undo(self.settled, self._find_forbidden(), FORBIDDEN),
         ]
         if findings:
