@@ -17,8 +17,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
-from pytest_loop.inference.judging_scripts import find_judging_scripts
-from pytest_loop.inference.named_files import find_named_files
+from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened

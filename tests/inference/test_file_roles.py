@@ -1,10 +1,31 @@
-"""Scripts and makefiles of a judging command belong to the judge; what they check does not."""
+"""A task names the files that it edits, and a judging command the scripts that it runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.judging_scripts import find_judging_scripts
+from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
+
+
+@pytest.mark.parametrize(
+    ("task", "patterns"),
+    [
+        ("add the fixture `prices` to tests/conftest.py, fix until green", ("/tests/conftest.py",)),
+        ("Add the fixture to conftest.py.", ("conftest.py",)),
+        ("regenerate the snapshot tests/golden.txt", ("__snapshots__/", "*.snap", "*.ambr", "/tests/golden.txt")),
+        ("migrate setup.cfg to pyproject.toml, fix until green", ("setup.cfg", "pyproject.toml")),
+        ("move to src layout", ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")),
+        ("fix until green", ()),
+        ("fix until `pytest tests/test_shop.py` passes", ()),
+        ("update shop.py so that tests/test_shop.py passes", ("shop.py",)),
+        ("change the total until tests/test_shop.py passes", ()),
+        ("fix tests/test_shop.py", ()),
+        ("add 3.5 to the price", ("3.5",)),
+    ],
+)
+def test_files_that_a_task_edits_are_named(task: str, patterns: tuple[str, ...]) -> None:
+    assert find_named_files(task) == patterns
+
 
 FILES = {
     "Makefile": "include config.mk\n\ntest:\n\t$(PYTHON) scripts/run_tests.py shop.py\n\t./check.sh\n",
