@@ -22,8 +22,8 @@ from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened
 from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import KnownResult, fail_all_again
-from pytest_loop.session.result import SessionResult
+from pytest_loop.session.repeat import fail_all_again
+from pytest_loop.session.result import KnownResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
