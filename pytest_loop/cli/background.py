@@ -91,7 +91,7 @@ def attach(settings: Settings, store: Store, console: Console) -> int:
     """Show the log of a run until its process ends; an interrupt leaves the run working."""
     files = find_run(store, settings.start.alias or settings.commands.attach)
     if not files.log.exists:
-        raise StateError(f"{files.alias} has no log: only a run that was started with --loop-detach can be followed")
+        raise StateError(f"{files.alias} has no log: only runs started with --loop-detach can be attached to")
     try:
         _follow_log(files, console.stream)
     except KeyboardInterrupt:

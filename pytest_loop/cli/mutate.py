@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_loop.cli.console_script import USAGE_ERROR, Parser
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
 from pytest_loop.repair.mutation.mutation_request import (
     DEFAULT_SECONDS,
     MutationError,

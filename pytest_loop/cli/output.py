@@ -110,7 +110,7 @@ def write_debrief(files: RunFiles, path: str, print_line: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events; missing folders are created."""
     state, history = files.read()
     if not isinstance(state, ExperimentState):
-        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+        raise StateError(f"a debrief needs a run of a workload: {files.alias} has no cases")
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.cli.command_parser import USAGE_ERROR
 from pytest_loop.cli.runs import describe_status, find_run
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import LoopError
@@ -26,7 +27,6 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.show.html.report_page import render_report
 from pytest_loop.store.project_runs import Store
 
-USAGE_ERROR = 4
 _INSTRUCTIONS = """\
 The judge of this project: its tests and rules decide whether work is done. Call `evaluate` before you say that you are
 done, fix the causes of what fails, and never edit tests or rules. Only a person starts, confirms or extends runs."""

@@ -78,7 +78,7 @@ def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int
         if isinstance(event.payload, EvaluationDone) and max(1, event.iteration) == number
     ]
     if not evaluations:
-        raise StateError(f"expected the number of an iteration that was judged, found {number}")
+        raise StateError(f"there is no iteration {number} that was judged: pytest-loop history lists them")
     return project.restore_checkpoint(number, evaluations[-1].artifact_sha256)
 
 

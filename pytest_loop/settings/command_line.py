@@ -32,12 +32,13 @@ _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 def declare_options(parser: pytest.Parser) -> None:
     """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
     groups = {
-        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (pytest-loop --help: commands)")
+        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (more: pytest-loop --help)")
         for number, (title, names) in enumerate(HELP_GROUPS.items(), 1)
         for name in names
     }
     hidden = parser.getgroup("loop", "agent loops")
-    for option in OPTIONS:
+    order = list(groups)
+    for option in sorted(OPTIONS, key=lambda row: order.index(row.flag) if row.flag in groups else len(order)):
         group = groups.get(option.flag, hidden)
         description = option.description if option.flag in groups else argparse.SUPPRESS
         if option.flag and not option.metavar:

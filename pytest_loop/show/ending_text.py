@@ -158,7 +158,7 @@ def render_question(state: RunState) -> Iterator[str]:
             yield f"  {number}. {alternative.text}"
         yield f"answer: {format_answer_command(state)}"
     if not find_row(state.stop.reason).needs_answer:
-        yield f"go on: {format_resume_command(state)}"
+        yield f"continue: {format_resume_command(state)}"
 
 
 def _list_commands(state: RunState) -> Iterator[str]:

@@ -165,4 +165,4 @@ def _render_end(state: RunState) -> Iterator[str]:
         yield f"- answer: {format_code(format_answer_command(state), MAX_TEXT)}"
         if find_row(state.stop.reason).needs_answer:
             return
-    yield f"- go on: {format_code(format_resume_command(state), MAX_TEXT)}"
+    yield f"- continue: {format_code(format_resume_command(state), MAX_TEXT)}"

@@ -158,7 +158,8 @@ class LiveView:
         columns = self._measure_columns() or self._drawn_width
         rows = -(-self._drawn_width // columns)
         self._drawn_width = 0
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+        # In the top row of a terminal, tmux moves what `J` erases into its history.
+        return f"\r\x1b[{rows - 1}A\x1b[J" if rows > 1 else "\r\x1b[K"
 
 
 class SessionProgress:

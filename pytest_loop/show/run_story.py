@@ -36,6 +36,7 @@ _MAX_ERROR = 300
 PERMITTING_FLAGS = {"sealed": "--loop-unseal", FORBIDDEN: "--loop-allow"}
 _STEP = " " * 5
 _DETAIL = " " * INDENT
+_NO_CHANGE = "changed nothing"
 
 
 @dataclass
@@ -136,8 +137,12 @@ class RunStory:
         """Yield who edited, what it cost, and the edit as a short diff."""
         summary, *report = payload.report.splitlines() or [""]
         seconds = f" in {payload.seconds:.0f} s" if payload.seconds else ""
-        change = summary or f"{describe_change(payload.change, state.setup.target)}{seconds}"
-        line = self.look.join(shorten_agent(shorten(payload.agent)), change, format_usage(payload.usage))
+        change = describe_change(payload.change, state.setup.target)
+        names = list_names([sign.path for sign in payload.findings], SHOWN_NAMES)
+        put_back = f"put back: {names}" if names else ""
+        done = "" if put_back and change == _NO_CHANGE else f"{change}{seconds}"
+        agent, usage = shorten_agent(shorten(payload.agent)), format_usage(payload.usage)
+        line = self.look.join(agent, summary or done, put_back, usage)
         yield _STEP + self.look.fit(line, len(_STEP))
         if self.look.verbosity >= SHOW_SESSIONS:
             yield from (f"{_DETAIL}{self.look.fit(line, INDENT)}" for line in report[:SHOWN_REPORT_LINES])
@@ -150,7 +155,7 @@ def describe_change(change: ChangedParts | None, target: Target) -> str:
     if change and change.is_first:
         return "wrote the first version"
     if not parts:
-        return "changed nothing"
+        return _NO_CHANGE
     return f"{format_count(len(parts), 'file' if target is Target.WORKSPACE else 'part')} changed"
 
 

@@ -68,8 +68,9 @@ class Store:
         """Return a run by its complete name; raise `StateError` if it does not exist."""
         run = self.get_run(alias)
         if not run.exists:
-            names = ", ".join(other.alias for other in self.list_runs()) or "none"
-            raise StateError(f"there is no run {alias!r} in {self.root}: known are {names}")
+            names = ", ".join(other.alias for other in self.list_runs())
+            known = f"the runs are {names}" if names else "there are no runs"
+            raise StateError(f"there is no run {alias!r} in {self.root}: {known}")
         return run
 
     def find_run(self, alias: str) -> RunFiles:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
@@ -31,7 +31,7 @@ from pytest_loop.workspace.left_out_files import (
     compare_left_out,
     is_cache,
 )
-from pytest_loop.workspace.sealed_files import SealedFiles
+from pytest_loop.workspace.sealed_files import DISCARDED, SealedFiles
 
 # Bounds of what is archived: more would make the start of a run slow.
 MAX_SIZE = 1024 * 1024
@@ -113,13 +113,17 @@ class CleanRoom:
                 self._write_listing()
         self._archive.close()
 
+    def _is_discarded(self, path: str) -> bool:
+        """Return whether a path holds copies of what was put back: nobody has to move them."""
+        return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED}")
+
     @contextmanager
     def enter(self) -> Iterator[RoomReport]:
         """Make the left-out files what they were, and put everything back after the block."""
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport([path for path in changes.paths if not is_cache(path)])
+        report = RoomReport([path for path in changes.paths if not (is_cache(path) or self._is_discarded(path))])
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
         for path, content in contents.items():

@@ -22,7 +22,7 @@ from tests.cli.conftest import HoldRuns, MakeRun
 def test_attach_needs_a_log(project: Path, make_run: MakeRun) -> None:
     make_run()
     settings = make_default_settings(project, commands=CommandSettings(attach="guide"))
-    with pytest.raises(StateError, match="only a run that was started with --loop-detach can be followed"):
+    with pytest.raises(StateError, match="only runs started with --loop-detach can be attached to"):
         background.attach(settings, Store(project), Console(io.StringIO()))
 
 

@@ -78,10 +78,10 @@ def test_all_is_not_a_valid_alias(store: Store) -> None:
 
 
 def test_unknown_run_is_an_error_with_the_existing_ones(store: Store, begin: Begin) -> None:
-    with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: known are none"):
+    with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: there are no runs"):
         store.find_run("guide")
     begin("poem")
-    with pytest.raises(StateError, match=r"there is no run 'guide' in .*: known are poem"):
+    with pytest.raises(StateError, match=r"there is no run 'guide' in .*: the runs are poem"):
         store.get_existing_run("guide")
 
 
