@@ -78,6 +78,8 @@ ROWS = [
     Row(NOTHING, "a new feature on a green project", (), GREEN_SHOP, End.REFUSED, task="implement a CSV export"),
     Row(NOTHING, "a new option on a green project", (), GREEN_SHOP, End.REFUSED, task="add a --json option to the shop"),
     Row(NOTHING, "a new feature, with an agent that writes something", (append("shop.py", "\n\n# CSV export: done\n"),), GREEN_SHOP, End.REFUSED, task="implement a CSV export"),
+    Row(NOTHING, "a new feature, and tests that pass", (), GREEN_SHOP, End.REFUSED, task="add a CSV export and fix until green"),
+    Row(NOTHING, "a new feature until tests pass", (), GREEN_SHOP, End.REFUSED, task="support negative prices until all tests pass"),
     Row(NOTHING, "a bug that no test shows", (), GREEN_SHOP, End.REFUSED, task="fix the rounding bug in total"),
     Row(NOTHING, "a condition that already holds", (), GREEN_SHOP, End.GREEN),
     Row(NOTHING, "lint that is already clean", (), LINT | {"rates.py": "def rate(price):\n    return price * 2\n"}, End.GREEN, task="keep fixing until lint is clean", check=RUFF, requires=("ruff",)),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_loop.cli.runs import SavedRun, read_run
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import VOID_KINDS, find_suspicious_changes, find_test_machinery
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import StateError
@@ -79,7 +78,7 @@ def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
         for text in ProjectChanges(project).read_start_sources(is_sealed=False)
         for name in find_test_machinery(text)
     )
-    is_linted = not all(is_test_rule(rule) for rule in run.state.criteria.rules)
+    is_linted = not run.state.criteria.has_tests_only
     changes = find_suspicious_changes(ProjectChanges(project).list_sources(), machinery, is_linted=is_linted)
     yield from dict.fromkeys(finding.path for finding in changes)
 

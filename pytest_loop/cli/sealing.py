@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_loop.cli.draft import Draft, list_rule_file_problems
-from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.cli.draft import RunDraft, list_rule_file_problems
+from pytest_loop.core.judging.run_draft import apply_baseline
 from pytest_loop.core.model.rules import Outcome, Phase, Proof, Severity
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
@@ -39,7 +39,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 from pytest_loop.workspace.session_outputs import OutputWatch, is_written_since
 
 
-def seal_files(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
+def seal_files(draft: RunDraft, state: RunState, files: RunFiles) -> SealedFiles:
     """Return the files of the project, with those sealed that decide verdicts; a run of a document may change it alone.
 
     If a rule runs a command, its verdict may depend on tests of any language and on files of build tools: they are
@@ -55,7 +55,7 @@ def seal_files(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
     if any(rule.proof is Proof.REVIEW for rule in rules):
         prompts = (f"/{settings.agents.prompts.strip('/')}/",) if settings.agents.prompts else ()
         globs = (*GUIDANCE_FILES, *prompts, *globs)
-    if any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules):
+    if any(rule.is_command for rule in rules):
         files_of_project = read_project(settings.root)
         paths += files_of_project.find_tests()
         paths += find_judging_scripts(
@@ -82,7 +82,7 @@ def _find_packages(root: Path, paths: Iterable[str]) -> set[str]:
     return {folder for folder in folders if (root / folder / "__init__.py").exists()}
 
 
-def find_named_seal(draft: Draft, project: SealedFiles) -> tuple[str, ...]:
+def find_named_seal(draft: RunDraft, project: SealedFiles) -> tuple[str, ...]:
     """Return the patterns of the task that unseal something."""
     patterns = PathPatterns(pattern for pattern in project.sealed.patterns if not pattern.startswith("!"))
     return tuple(
@@ -90,7 +90,7 @@ def find_named_seal(draft: Draft, project: SealedFiles) -> tuple[str, ...]:
     )
 
 
-def seal_document(draft: Draft, state: RunState, project: SealedFiles) -> RunState:
+def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> RunState:
     """Return the state of a document's run with its seal; there is nothing to evaluate before the first edit.
 
     Raises `UsageError` if tests are to be written first: rules judge a document.
@@ -126,7 +126,7 @@ class SealedState(NamedTuple):
     known: KnownResult
 
 
-def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
+def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
     """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
     The first evaluation shows what sessions read, which belongs to the judge, and what they write. Where it cannot
@@ -144,7 +144,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     reads = [(path, owner) for path, owner in first.reads if not is_written_since(project.root / path, started)]
     read_patterns = find_read_patterns(project, reads, first.plugin_files)
     project.extend(read_patterns, ())
-    if all(is_test_rule(rule) for rule in state.criteria.rules):  # commands may search modules elsewhere
+    if state.criteria.has_tests_only:  # commands may search modules elsewhere
         project.module_folders = tuple(sorted({".", *first.module_folders}))
     seal = project.record_seal(opened)
     changed = compare_trees(before, project.start).exclude(PathPatterns(read_patterns))
@@ -182,7 +182,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     return SealedState(state, failing, KnownResult(project.digest, second.result))
 
 
-def _needs_second_session(draft: Draft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
+def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
     """Return whether one session does not say enough: it died, a fence may disturb it, or a failure does not repeat.
 
     A test that passes when it is repeated alone is flaky, or depends on others: only the whole suite can tell.
@@ -231,7 +231,7 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
             "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
         )
     evidence = result.group_by_rule(rule.key for rule in state.criteria.rules)
-    modules = filter(is_module_rule, state.criteria.rules)
+    modules = (rule for rule in state.criteria.rules if rule.is_module)
     evidence |= {rule.key: result.find_module_evidence(rule.id) for rule in modules}
     outcomes = {
         key: max((piece.outcome for piece in pieces), key=lambda outcome: outcome.rank)

@@ -131,7 +131,7 @@ class Watcher:
         return changed - self._ignored
 
     def _scan(self, before: FileTree) -> FileTree:
-        return scan_files(self.root, self.scope, before, trust_stat=True)
+        return scan_files(self.root, self.scope, before, before)
 
     def _wait_until_stable(self, tree: FileTree) -> FileTree:
         """Return the files after an editor, or git, has written all of them."""

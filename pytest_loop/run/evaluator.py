@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import require_counts
 from pytest_loop.core.model.evaluation import Evaluation, NewTests, SealFinding
@@ -71,7 +70,8 @@ class Evaluator:
             evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
         if self._edits_files and not self.manifest:
             seal_late_reads(project, self.session_result.reads)
-        changed = project.enforce_seal()
+        # Nothing inside of the fence can set the times of files back; elsewhere, contents decide before a success.
+        changed = project.enforce_seal(read_all=evaluation.passed and not self.context.fence.sealing_tool)
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]
         findings += TamperingSearch(self.context, self.state, self.session_result).find()
@@ -89,7 +89,7 @@ class Evaluator:
         """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
         before, rules = self.state.evaluation, self.state.criteria.by_id
         unmet = [rules[name] for name in before.unmet if name in rules] if before else []
-        if before is None or before.errors or not all(map(is_test_rule, unmet)):
+        if before is None or before.errors or not all(rule.is_test for rule in unmet):
             return False
         order = self._build_order(None, reuse=False, is_deciding=False)
         return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
@@ -122,7 +122,7 @@ class Evaluator:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
+        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if rule.is_module]
         evidence = session_result.group_by_rule(rule.key for rule in state.criteria.rules) | {
             rule.key: session_result.find_module_evidence(rule.id) for rule in modules
         }

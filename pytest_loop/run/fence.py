@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
@@ -134,7 +133,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     opened, written = (*resolve_opened(settings), *seal.opened), seal.written
     if tool is None:
         return RunFence(None, problem, opened=opened)
-    has_command = any(rule.proof.is_executed and not is_test_rule(rule) for rule in state.criteria.goals)
+    has_command = any(rule.is_command for rule in state.criteria.goals)
     are_sources_open = has_command and state.setup.target is Target.WORKSPACE
     outside = [path for path in written or () if Path(path).is_absolute()]
     root = settings.root.resolve()

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.parameters import match_parameters
-from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_module_rule
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
@@ -181,7 +181,7 @@ def assess_session(
     """Return the criteria and the evaluation of one session outside a run; `score` may replace the usual score."""
     plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     criteria = build_run_criteria(plan, thresholds)
-    modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}
+    modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if rule.is_module}
     evidence = result.group_by_rule() | modules
     return criteria, assess(criteria, Phase.B, evidence, "", None, result.make_missing_evidence(), score)
 

@@ -85,10 +85,11 @@ class ContentArchive:
 
     def add_files(self, root: Path, tree: FileTree, sealed: PathPatterns | None = None) -> tuple[str, ...]:
         """Archive the files of a tree, the sealed ones first; return the paths of those that could not be archived."""
-        sealed_paths = {path for path in tree.entries if sealed and sealed.matches(path)}
-        order = sorted(tree.entries, key=lambda path: (path not in sealed_paths, path))
         with disk.translate_errors("write", self.path, "try again"):
             file = self._open()
+            new = [path for path, entry in tree.entries.items() if entry.digest not in self._offsets]
+            sealed_paths = {path for path in new if sealed and sealed.matches(path)}
+            order = sorted(new, key=lambda path: (path not in sealed_paths, path))
             missed = [
                 path
                 for path in order

@@ -5,22 +5,25 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from pytest_loop.workspace.file_tree import FileTree, list_parents
-from pytest_loop.workspace.seal import is_test_module
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES, is_test_module
 
 _CONFTEST = "conftest.py"
+_CONFIGURATION = PathPatterns((*CONFIGURATION_FILES, *BUILD_FILES))
 
 
 def is_new_test(path: str, start: FileTree) -> bool:
-    """Return whether a path is a new test file in or below a folder with tests.
+    """Return whether a path is a new test file in or below a folder with tests, or lies in a new folder there.
 
     A conftest file for such files alone is one too; in a folder `test*` pytest loads it for all files.
     """
     name = PurePosixPath(path).name
-    if path in start.entries or not (is_test_module(name) or name == _CONFTEST):
-        return False
     folders = list_parents(path)
     new_folders = [folder for folder in folders if folder not in start.folders]
     existing = next((folder for folder in folders if folder in start.folders), "")
+    is_support = existing and new_folders and not _CONFIGURATION.matches(path)
+    if path in start.entries or not (is_test_module(name) or name == _CONFTEST or is_support):
+        return False
     if existing and not any(is_test_path(other) and other.startswith(f"{existing}/") for other in start.entries):
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)

@@ -20,6 +20,13 @@ from pytest_loop.inference.named_files import find_named_files
         ("update shop.py so that tests/test_shop.py passes", ("shop.py",)),
         ("change the total until tests/test_shop.py passes", ()),
         ("fix tests/test_shop.py", ()),
+        ("correct the expected total in data/prices.json", ("/data/prices.json",)),
+        ("update the golden files in tests/golden", ("/tests/golden",)),
+        ("update the tests in tests/unit", ()),
+        ("adapt shop.py to tests/test_shop.py", ("shop.py",)),
+        ("update shop.py to satisfy tests/test_shop.py", ("shop.py",)),
+        ("extend shop.py according to tests/test_shop.py", ("shop.py",)),
+        ("correct the bug that tests/test_shop.py shows", ()),
         ("add 3.5 to the price", ("3.5",)),
     ],
 )

@@ -158,6 +158,21 @@ def test_test_that_is_newly_not_what_its_file_says_makes_the_evaluation_void(run
     assert list_findings(evaluate(run)) == [("replaced", True)]
 
 
+def test_new_file_among_the_tests_that_a_sealed_test_reads_makes_the_evaluation_void(project: SealedFiles) -> None:
+    (project.root / "tests").mkdir()
+    (project.root / "tests/test_old.py").touch()
+    project.seal_anew((*project.sealed.patterns, "/tests/"), ())
+    run = make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": project.record_seal()})
+    (project.root / "tests/unit").mkdir()
+    (project.root / "tests/unit/fixtures.py").touch()
+    (project.root / "shop.py").write_text("colour = 'blue'\n")
+    reads = {("tests/unit/fixtures.py", "tests/test_old.py")}
+    for result in (SessionResult(canaries=[True], exit_status=0), SessionResult(canaries=[True], reads=reads)):
+        run.session.results.append(result)
+    assert list_findings(evaluate(run)) == []
+    assert list_findings(evaluate(run)) == [("sealed", True)]
+
+
 def test_interference_of_changed_code_makes_the_evaluation_void(run: SmallRun) -> None:
     deeds = {("", "math.isclose was replaced"), ("new.py", "it looks at its callers")}
     run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))

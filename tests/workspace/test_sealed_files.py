@@ -70,7 +70,14 @@ def test_package_called_testing_is_product_and_a_folder_of_this_name_is_not() ->
 
 def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> None:
     new = ["tests/test_new.py", "tests/unit/test_new.py", "tests/unit/conftest.py", "test_new.py"]
-    for name in (*new, "tests/helper.py", "tests/test_unit/conftest.py"):
+    new += ["tests/unit/__init__.py", "tests/unit/data/new.json"]
+    for name in (
+        *new,
+        "tests/helper.py",
+        "tests/test_unit/conftest.py",
+        "tests/unit/pytest.ini",
+        "tests/re/__init__.py",
+    ):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text("def test(): pass\n")
     (root / "tests/test_shop.py").write_text("def test(): return\n")
@@ -78,6 +85,8 @@ def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> 
         "tests/helper.py",
         "tests/test_shop.py",
         "tests/test_unit/conftest.py",
+        "tests/unit/pytest.ini",
+        "tests/re/__init__.py",
     ]
     assert all((root / name).exists() for name in new)
     changes = ProjectChanges(project)

@@ -100,7 +100,7 @@ def _format_more(count: int) -> str:
 
 
 def _find_unmet(now: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
-    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].holdout]
+    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].held_out]
     blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
     return blocking or [result for result in visible if result.verdict is Verdict.WARN]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.breakers import is_undone
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Attempt
@@ -128,7 +127,7 @@ def compare_values(state: RunState) -> tuple[Alternative, ...]:
         return ()
     expected, found = (shorten(text, MAX_VALUE) for text in contrast)
     name = state.evaluation.failed[0].id
-    path = name.partition("::")[0] if is_test_rule(state.criteria.by_id[name]) else ""
+    path = name.partition("::")[0] if state.criteria.by_id[name].is_test else ""
     return (
         Alternative(text=f"{expected} is right: change the code"),
         Alternative(

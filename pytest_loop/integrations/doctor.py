@@ -1,4 +1,4 @@
-"""Check the set-up: versions, clients of agents, the fence, warm sessions and git."""
+"""Check the set-up: versions, clients of agents and their Stop hooks, the fence, warm sessions and git."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli.command_parser import Parser
+from pytest_loop.integrations.hook_checkup import render_hook_lines
 from pytest_loop.processes.fence import probe_tools
 from pytest_loop.show.client_list import render_client_lines
 from pytest_loop.workspace.checkpoints import Checkpoints
@@ -45,6 +46,7 @@ def render_checkup(folder: Path) -> Iterator[str]:
     )
     yield "warm sessions: yes" if hasattr(os, "fork") else "warm sessions: no, this system cannot fork"
     yield f"git: {_describe_git(folder)}"
+    yield from render_hook_lines(folder, os.environ)
     yield from render_client_lines(find_clients(folder))
 
 
