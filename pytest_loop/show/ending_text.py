@@ -207,7 +207,7 @@ def _is_search_exhausted(state: RunState) -> bool:
     """Return whether the built-in agent was the last to try, and fixed nothing."""
     attempts, agents = state.progress.attempts, state.setup.agents
     agent = agents[min(state.progress.agent_index, len(agents) - 1)] if agents else ""
-    return agent.partition(":")[0] == "builtin" and bool(attempts) and not attempts[-1].mended
+    return agent.partition(":")[0] == "builtin" and bool(attempts) and not attempts[-1].fixed
 
 
 def describe_next_step(state: RunState) -> str:

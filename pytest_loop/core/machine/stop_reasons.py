@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_loop.core.machine.breakers import (
@@ -79,6 +80,8 @@ def find_row(reason: Reason | str) -> StopRow:
     return _BY_REASON[reason if isinstance(reason, Reason) else parse_reason(reason)]
 
 
+# A breaker is overruled by more iterations, in which repetitions are counted anew.
+_BREAKER_ROW = partial(StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True)
 # The first reason that holds wins: a success is never relabelled by a limit.
 STOP_ROWS = (
     StopRow(
@@ -183,32 +186,23 @@ STOP_ROWS = (
         in_runs=False,
         in_experiments=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.STUCK,
         is_stuck,
         "The same rules failed in several iterations in a row.",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
         offers_choice=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.SAME_ERROR,
         repeats_errors,
         "The same error messages appeared in several iterations in a row.",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
         offers_choice=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.THRASHING,
         is_thrashing,
         "Edits undid each other, or one file was rewritten many times.",
         question="What does the agent need to know about {rule}?",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
         offers_choice=True,
     ),
     StopRow(
@@ -219,23 +213,17 @@ STOP_ROWS = (
         reopened_by=("max_iterations", "max_completed_phase_seconds"),
         resume_with=_MORE_ITERATIONS,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.QUALITY_PLATEAU,
         is_plateau,
         "The score no longer changes.",
         question=_WORTH_IT,
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.DIMINISHING_RETURNS,
         is_diminishing,
         "The score changes less and less.",
         question=_WORTH_IT,
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
     ),
     StopRow(
         Reason.PLATEAU,

@@ -43,8 +43,8 @@ def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
     parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {format_score(attempt.score)} {verdict}"]
     if attempt.unchanged:
         parts.append("nothing was changed")
-    if attempt.mended or attempt.broken:
-        parts.append(f"{attempt.mended} fixed, {attempt.broken} broken")
+    if attempt.fixed or attempt.broken:
+        parts.append(f"{attempt.fixed} fixed, {attempt.broken} broken")
     if attempt.unmet:
         names = ", ".join(shorten(name, 80) for name in attempt.open[:3])
         parts.append(f"open: {names}" + (f" and {attempt.unmet - 3} more" if attempt.unmet > 3 else ""))
@@ -74,7 +74,7 @@ def describe_pattern(state: RunState) -> str:
         return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
     if is_undone(state):
         return "oscillation: edits undo each other"
-    if last.mended and last.broken:
+    if last.fixed and last.broken:
         return "moving failure: what is fixed breaks something else"
     if last.broken:
         return "moving failure: edits break what passed before"

@@ -222,7 +222,7 @@ def test_escalation_has_attempts_pattern_and_question() -> None:
         ({"passed": True}, "iteration 1, phase A: 0.666 pass"),
         ({"passed": True, "void": True}, "iteration 1, phase A: 0.666 void"),
         ({"unchanged": True}, "iteration 1, phase A: 0.666 fail; nothing was changed"),
-        ({"mended": 2}, "iteration 1, phase A: 0.666 fail; 2 fixed, 0 broken"),
+        ({"fixed": 2}, "iteration 1, phase A: 0.666 fail; 2 fixed, 0 broken"),
         (
             {"open": ("x\x1b[2K", "y"), "unmet": 2, "broken": 1},
             "iteration 1, phase A: 0.666 fail; 0 fixed, 1 broken; open: , y",
