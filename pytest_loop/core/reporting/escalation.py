@@ -12,6 +12,7 @@ from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 
 MAX_LENGTH = 200
 MAX_VALUE = 80
@@ -39,7 +40,7 @@ def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
     The message of the first failure is output of tests: it is for people, and not for prompts.
     """
     verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
-    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {attempt.score:.3g} {verdict}"]
+    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {format_score(attempt.score)} {verdict}"]
     if attempt.unchanged:
         parts.append("nothing was changed")
     if attempt.fixed or attempt.broken:
