@@ -81,7 +81,7 @@ class DraftDialogue:
         if draft.context.document:
             path = self.files.rules
             name = path.relative_to(self.settings.root) if path.is_relative_to(self.settings.root) else path
-            yield f"rule file: {name} (yours to keep: judge by it again with `pytest` and its path)"
+            yield f"rule file: {name} (yours to keep)"
 
     def can_revise(self, draft: RunDraft) -> bool:
         """Return whether the user can be asked about the criteria and the limit of a document."""

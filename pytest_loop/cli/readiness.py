@@ -79,7 +79,7 @@ class Readiness:
 
         `is_detailed` adds how the clarity was scored.
         """
-        if is_detailed or self.reversibility.pre_check:
+        if is_detailed:
             kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
             yield f"workflow: {kind}, undo {self.reversibility.kind.value}: {self.reversibility.reason}"
         if is_detailed or self.shape is Shape.UNCLEAR:
@@ -91,10 +91,12 @@ class Readiness:
             reasons = ["SHAPE.md: its spec score is below 5"] if is_by_shape_file else []
             lines = "\n".join(f"  {reason}" for reason in (*reasons, *self.clarity.missing))
             raise UnclearError(f"this is not clear enough to start:\n{lines}")
-        for number, step in enumerate(self.reversibility.pre_check, 1):
-            yield f"pre-check {number}: {step}"
-        if self.missing:
-            yield f"lacking: {'; '.join(self.missing)}"
+        if self.reversibility.pre_check and not is_detailed:
+            lacking = f", and lacks {'; '.join(self.missing)}" if self.missing else ""
+            yield f"hard to take back ({self.reversibility.reason}){lacking}: -v says what to check before the start"
+        elif self.reversibility.pre_check:
+            yield from (f"pre-check {number}: {step}" for number, step in enumerate(self.reversibility.pre_check, 1))
+            yield from (f"lacking: {measure}" for measure in self.missing)
 
 
 def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
