@@ -122,10 +122,7 @@ class Evaluator:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if rule.is_module]
-        evidence = session_result.group_by_rule(rule.key for rule in state.criteria.rules) | {
-            rule.key: session_result.find_module_evidence(rule.id) for rule in modules
-        }
+        evidence = session_result.collect_evidence(state.criteria.rules)
         evidence = require_counts(evidence, state.setup.seal.test_counts if state.setup.seal else {})
         missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
