@@ -58,7 +58,7 @@ class Patch(_Frozen):
 
 
 class SearchPlan(_Frozen):
-    """What a search is about to do, in one sentence."""
+    """The plan of a search, in one sentence."""
 
     kind: str = "plan"
     plan: str
