@@ -21,7 +21,7 @@ def is_new_test(path: str, start: FileTree) -> bool:
     folders = list_parents(path)
     new_folders = [folder for folder in folders if folder not in start.folders]
     existing = next((folder for folder in folders if folder in start.folders), "")
-    if existing and not any(is_test_path(other) and other.startswith(f"{existing}/") for other in start.entries):
+    if existing and not any(other.startswith(f"{existing}/") and is_test_path(other) for other in start.entries):
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
     return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)
