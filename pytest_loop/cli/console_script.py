@@ -108,7 +108,11 @@ ROWS = (
     Row("mcp", "serve the judge to MCP clients", function="pytest_loop.integrations.mcp_server:main"),
     Row("init", "write the manifest of a workload: init manifest", function="pytest_loop.cli.init_manifest:main"),
     Row("mutate", "test your tests: change the code in small ways", function="pytest_loop.cli.mutate:main"),
-    Row("doctor", "check clients, fence, warm sessions, git and versions", function="pytest_loop.cli.doctor:main"),
+    Row(
+        "doctor",
+        "check clients and their hooks, fence, warm sessions, git and versions",
+        function="pytest_loop.integrations.doctor:main",
+    ),
     Row("merge", "make one verdict of the shards of a session", function="pytest_loop.cli.merge:main"),
     Row("schema", "print the JSON Schema of rule files", function="pytest_loop.cli.schema:main"),
 )

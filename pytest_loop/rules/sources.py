@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
@@ -16,7 +17,6 @@ from pytest_loop.rules.validation_messages import describe_errors
 
 TEMPLATES = Path(__file__).parent / "templates"
 # A run writes inferred rules into its own folder; their paths start at the root of the project all the same.
-INFERRED_FILE = "inferred.rules.yaml"
 MAX_CHAIN = 10
 
 

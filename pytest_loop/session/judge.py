@@ -121,7 +121,7 @@ class JudgingSession:
         _ = self.score.baseline  # a file that cannot be used ends the session here
 
     def _apply_order(self, order: SessionOrder) -> None:
-        from pytest_loop.rules.sources import INFERRED_FILE
+        from pytest_loop.core.model.rules import INFERRED_FILE
         from pytest_loop.session.collection_scope import InferredRules
 
         self.config.option.loop_phase = order.phase.value

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from pytest_loop.core.judging.critique import group_by_cause
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.evaluation import RuleResult
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.look import Look
 
@@ -73,9 +74,11 @@ def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGrou
         name, message = result.id, str(finding) if finding else result.details
     before = " (passed before)" if state.evaluation and result.id in state.evaluation.regressions else ""
     first_line = message.strip().partition("\n")[0].partition(" + where ")[0]
+    if state.setup.target is Target.ARTIFACT:  # its path is in the draft
+        first_line = first_line.replace(state.setup.artifact, PurePosixPath(state.setup.artifact).name)
     return FailureGroup(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
 
 
 def _is_plain_test(state: RunState, rule_id: str) -> bool:
     rule = state.criteria.by_id.get(rule_id)
-    return rule is not None and is_test_rule(rule) and "::" in rule_id
+    return rule is not None and rule.is_test and "::" in rule_id

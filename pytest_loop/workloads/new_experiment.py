@@ -176,7 +176,7 @@ class NewExperiment:
         rules = tuple(
             rule.model_copy(
                 update={
-                    "holdout": case_names[rule.id] in self.workload.held_out_cases,
+                    "held_out": case_names[rule.id] in self.workload.held_out_cases,
                     "description": case_names[rule.id],
                 }
             )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,7 +205,8 @@ def test_coverage_that_cannot_be_measured_is_an_error_of_the_setup(tmp_path: Pat
         infer(tmp_path, "add missing tests")
 
 
-def test_project_without_tests_covers_nothing(tmp_path: Path) -> None:
+def test_project_without_tests_covers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # as the plugin does
     (tmp_path / "pyproject.toml").write_text("[tool.coverage.run]\nbranch = true\n[tool.pytest.ini_options]\n")
     (tmp_path / "shop.py").touch()
     context = infer(tmp_path, "add missing tests")
@@ -262,7 +265,12 @@ def test_work_that_is_hard_to_undo_asks_for_safety_measures() -> None:
     risky = assess_readiness(make_state("drop the production database table users"), SRC)
     assert risky.missing
     assert risky.render_question("start").startswith("this is hard to take back, and lacks ")
-    assert any(line.startswith("lacking: ") for line in risky.render_lines(is_detailed=False))
+    (line,) = risky.render_lines(is_detailed=False)
+    assert line == (
+        "hard to take back (production: others build on it), and lacks 2 must_not rules, found 0: "
+        "-v says what to check before the start"
+    )
+    assert "lacking: 2 must_not rules, found 0" in list(risky.render_lines(is_detailed=True))
 
 
 def test_unclear_project_stops_a_clear_task() -> None:

@@ -34,7 +34,7 @@ CRITICISE = Command(Kind.CRITIQUE_DONE, Step.CRITIQUE)
 
 
 def test_plan_is_made_from_visible_rules(tmp_path: Path) -> None:
-    rules = (*make_rules("a.word.blue"), *make_rules("a.secret.red", holdout=True))
+    rules = (*make_rules("a.word.blue"), *make_rules("a.secret.red", held_out=True))
     payload = STEPS.execute(PLAN, make_run(tmp_path, rules=rules).make_step())
     assert isinstance(payload, PlanCreated)
     assert "word" in " ".join(payload.plan)

@@ -79,7 +79,7 @@ def group_verdicts(criteria: RunCriteria, evaluation: Evaluation) -> dict[Verdic
 
 def _score_held_out_rules(results: Iterable[Result]) -> float | None:
     """Return the score of the rules that agents do not see, or None if there are none."""
-    held_out = [result for result in results if result.rule.holdout and result.verdict is not Verdict.NA]
+    held_out = [result for result in results if result.rule.held_out and result.verdict is not Verdict.NA]
     if not held_out:
         return None
     total = sum_weights(result.rule for result in held_out)
@@ -89,7 +89,7 @@ def _score_held_out_rules(results: Iterable[Result]) -> float | None:
 
 def _store_result(result: Result, limit: int) -> RuleResult:
     """Reduce the result of a rule that did not pass; details of a held-out rule are not stored."""
-    if result.rule.holdout:
+    if result.rule.held_out:
         signature = compute_fingerprint(result.details[:MAX_DETAILS])
         return RuleResult(id=result.rule.id, verdict=result.verdict, signature=signature)
     details = clean_text(result.details)

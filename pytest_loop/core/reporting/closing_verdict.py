@@ -65,7 +65,8 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
         return "review the edits, which were found by search"
     if unverified := _list_unverified(state):
         return f"it passes, and {_name_first(unverified)} could not be kept out of the evaluation"
-    return f"it passes, and {_name_first(weak)} was judged by reading only" if weak else ""
+    verb = "was" if len(weak) == 1 else "were"
+    return f"it passes, and {_name_first(weak)} {verb} judged by reading only" if weak else ""
 
 
 def _list_unverified(state: RunState) -> list[str]:

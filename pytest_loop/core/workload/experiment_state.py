@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.workload.analysis import Analysis, Option, TriedEdit
+from pytest_loop.core.workload.analysis import Analysis, EditOption, TriedEdit
 from pytest_loop.core.workload.hypotheses import (
     Hypothesis,
     HypothesisOutcome,
@@ -48,7 +48,7 @@ class Experiment(Value):
     measurements: tuple[Measurement, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
     hypothesis_outcomes: tuple[HypothesisOutcome, ...] = ()
-    edit: Option | None = None
+    edit: EditOption | None = None
     tried: tuple[TriedEdit, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     analysis: Analysis | None = None

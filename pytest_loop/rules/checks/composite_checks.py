@@ -66,7 +66,15 @@ class AnyOf(_CompositeCheck):
             findings += problems
         if errors:
             raise errors[0]
+        return _merge_alternatives(findings) if len(findings) == len(self.checks) else findings
+
+
+def _merge_alternatives(findings: list[Finding]) -> list[Finding]:
+    """Return one finding for alternatives with the same result in the same place."""
+    if len({(finding.where, finding.found) for finding in findings}) > 1 or not findings[0].expected:
         return findings
+    expected = dict.fromkeys(finding.expected for finding in findings)
+    return [findings[0].model_copy(update={"expected": " or ".join(expected)})]
 
 
 class FirstOf(_CompositeCheck):

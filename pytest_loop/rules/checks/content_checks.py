@@ -62,6 +62,9 @@ class _SearchCheck(ContentCheck):
     def _terms(self) -> list[str]:
         return getattr(self, self.kind)  # type: ignore[no-any-return]
 
+    def _find_label(self, term: str) -> str:
+        return patterns.find_label(term) if self.is_pattern else ""
+
     @abstractmethod
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         """Return the problems with one term."""
@@ -91,7 +94,7 @@ class _RequiredTerms(_SearchCheck):
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         limit = self.max_matches
         offsets = self._search(scope, term, max(self.min_matches, 1) if limit is None else limit + 1)
-        expected = f"{self.noun} {format_value(term)}"
+        expected = self._find_label(term) or f"{self.noun} {format_value(term)}"
         if len(offsets) < self.min_matches:
             found = f"{len(offsets)}" if offsets else "it nowhere"
             times = f" at least {self.min_matches} times" if self.min_matches > 1 else ""
@@ -104,9 +107,10 @@ class _RequiredTerms(_SearchCheck):
 
 class _ForbiddenTerms(_SearchCheck):
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
-        expected = f"no {self.noun} {format_value(term)}"
+        label = self._find_label(term)
+        expected, found = ("no match", label) if label else (f"no {self.noun} {format_value(term)}", "it")
         offsets = self._search(scope, term, MAX_PLACES)
-        return [Finding(expected=expected, found="it", where=scope.locate(offset)) for offset in offsets]
+        return [Finding(expected=expected, found=found, where=scope.locate(offset)) for offset in offsets]
 
 
 class Contains(_RequiredTerms):
