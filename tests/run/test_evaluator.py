@@ -18,7 +18,7 @@ from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
 
