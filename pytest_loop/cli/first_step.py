@@ -67,8 +67,8 @@ def decide_first_step(state: RunState, task: ParsedTask) -> RunState:
     if intent.goal is Goal.REGRESSION_GATE:
         return state.replace(edits_first=True)
     if intent.goal in _NEW_BEHAVIOUR or asks_for_more(task.task):
-        wanted = shorten(task.task, 80)
+        request = shorten(task.task, 80)
         raise UnmeasuredError(
-            f"every rule passes before the first edit, so nothing measures {wanted!r}; do one of these:\n{_ADVICE}"
+            f"every rule passes before the first edit, so nothing measures {request!r}; do one of these:\n{_ADVICE}"
         )
     return state

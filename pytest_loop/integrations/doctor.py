@@ -7,13 +7,13 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
 from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli.command_parser import Parser
+from pytest_loop.cli.origin import find_version
 from pytest_loop.integrations.hook_checkup import render_hook_lines
 from pytest_loop.processes.fence import probe_tools
 from pytest_loop.show.client_list import render_client_lines
@@ -35,7 +35,7 @@ def main(words: Sequence[str] = ()) -> int:
 def render_checkup(folder: Path) -> Iterator[str]:
     """Render one line for each part of the set-up: what works, or what is missing and what to do."""
     versions = f"pytest {pytest.__version__}, Python {platform.python_version()}"
-    yield f"versions: {_DISTRIBUTION} {_find_version()}, {versions}"
+    yield f"versions: {_DISTRIBUTION} {find_version(_DISTRIBUTION)}, {versions}"
     fence = probe_tools()
     works = fence.tool is not None and fence.tool.has_mounts
     name = fence.tool.value if fence.tool else "none"
@@ -48,13 +48,6 @@ def render_checkup(folder: Path) -> Iterator[str]:
     yield f"git: {_describe_git(folder)}"
     yield from render_hook_lines(folder, os.environ)
     yield from render_client_lines(find_clients(folder))
-
-
-def _find_version() -> str:
-    try:
-        return version(_DISTRIBUTION)
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def _describe_git(folder: Path) -> str:

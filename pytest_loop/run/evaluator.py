@@ -122,10 +122,7 @@ class Evaluator:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if rule.is_module]
-        evidence = session_result.group_by_rule(rule.key for rule in state.criteria.rules) | {
-            rule.key: session_result.find_module_evidence(rule.id) for rule in modules
-        }
+        evidence = session_result.collect_evidence(state.criteria.rules)
         evidence = require_counts(evidence, state.setup.seal.test_counts if state.setup.seal else {})
         missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
@@ -207,5 +204,8 @@ def _run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
         result = session.evaluate(order)
     except SessionError:
         return NewTests(total=len(paths), failing=paths)
-    failing = (name for name, evidence in result.evidence.items() if evidence.outcome not in _GOOD)
-    return NewTests(total=len(result.evidence) + len(result.problems), failing=(*failing, *result.problems))
+    outcomes = {  # a drafted rule file is collected, too
+        name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
+    }
+    failing = (name for name, outcome in outcomes.items() if outcome not in _GOOD)
+    return NewTests(total=len(outcomes) + len(result.problems), failing=(*failing, *result.problems))

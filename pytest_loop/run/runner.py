@@ -20,6 +20,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.redactor import RedactedStream, Redactor
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
@@ -36,7 +37,7 @@ from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
-from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import KnownResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS
@@ -258,4 +259,6 @@ class Runner:
         if best.iteration != state.iteration:
             restore.restore_iteration(project, context.files.read_history().events, best.iteration)
             context.files.write_artifact(self.redact(project.compute_diff().text), context.artifact.path)
-            context.live.write(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
+            context.live.write(
+                f"the files are those of iteration {best.iteration}, which scored {format_score(best.score)}"
+            )

@@ -20,6 +20,7 @@ from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import experiment_text
@@ -101,7 +102,7 @@ class RunStory:
             else f"{len(evaluation.warnings)} warnings": evaluation.warnings,
             f"{len(evaluation.errors)} cannot be judged": evaluation.errors,
             f"{len(evaluation.assumptions)} to confirm": evaluation.assumptions,
-            f"score {evaluation.score:.3g} of {threshold:g}": _are_weights_different(state),
+            f"score {format_score(evaluation.score)} of {threshold:g}": _are_weights_different(state),
         }
         text = ", ".join([counts, *(words for words, is_shown in others.items() if is_shown)])
         place = self.look.paint(f"{state.iteration}/{state.max_iterations}", "bold")
@@ -183,7 +184,7 @@ def _are_weights_different(state: RunState) -> bool:
 def _list_details(state: RunState, evaluation: Evaluation) -> Iterator[str]:
     """Yield what only `-v` shows: the score, the hash, the plan and the change."""
     threshold = float(state.criteria.phase[evaluation.phase].threshold)
-    score = f"phase {evaluation.phase.value}, score {evaluation.score:.3g} of {threshold:g}"
+    score = f"phase {evaluation.phase.value}, score {format_score(evaluation.score)} of {threshold:g}"
     yield f"{score}, hash {evaluation.artifact_hash or '-'}, {state.setup.artifact}"
     yield f"plan: {format_plan(state.plan) or 'none, because it was judged as it is'}"
     yield f"changed: {state.progress.last_change or 'nothing yet'}"

@@ -70,7 +70,7 @@ def test_pause_asks_the_process_of_the_run(
 ) -> None:
     files = make_run()
     hold_runs("guide")
-    monkeypatch.setattr(background, "_wait_until", lambda is_done: is_done())
+    monkeypatch.setattr(background, "WAIT_SECONDS", 0.0)
     stream = io.StringIO()
     settings = make_default_settings(project, commands=CommandSettings(pause="guide"))
     assert background.pause(settings, Store(project), Console(stream)) == 0

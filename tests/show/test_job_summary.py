@@ -105,7 +105,7 @@ def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
         "- iteration 2: fixed `b`, `c`\n"
         "- iteration 3: passed before and fail now: `c`\n"
         "\n"
-        "### What blocks: 2 rules\n"
+        "### Failing: 2 rules\n"
         "\n"
         "- `a`: `KeyError: 'x'`\n"
         "- `c`: `again`\n"
@@ -148,7 +148,7 @@ def test_run_without_evaluation_shows_its_position() -> None:
 
 def test_one_blocking_rule_is_singular_and_may_lack_a_message() -> None:
     story = SummaryStory("a").evaluate(failed=[{"id": "a", "severity": Severity.FAIL, "message": ""}])
-    assert "### What blocks: 1 rule\n\n- `a`\n" in story.text
+    assert "### Failing: 1 rule\n\n- `a`\n" in story.text
 
 
 def test_void_evaluation_fixes_nothing_and_shows_findings() -> None:

@@ -240,7 +240,7 @@ def test_stop_ends_with_a_question_and_its_commands(shop: RunStory) -> None:
     shop.evaluate({"tests/test_shop.py::test_name": "no"}).end("iteration_limit")
     lines = end(shop)
     assert lines[0] == (
-        "stopped after 0:45 · iteration_limit: as many iterations as were allowed are done · 2 of 3 pass"
+        "stopped after 0:45 · iteration_limit: the maximum number of iterations is reached · 2 of 3 pass"
         " · 1 file changed · 0.12 USD · verdict RESEARCH"
     )
     assert lines[1] == "still failing: tests/test_shop.py::test_name"

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.show.html.diff_view import DiffRenderer, DiffView
 from pytest_loop.show.html.ledger import build_ledger
 from pytest_loop.show.html.page import render_page
@@ -15,7 +16,6 @@ from pytest_loop.show.html.score_chart import Chart, build_chart
 from pytest_loop.show.html.texts import format_moment
 from pytest_loop.show.html.verdict_panel import build_verdict, describe_closing
 from pytest_loop.show.job_summary import list_evaluations
-from pytest_loop.show.score_section import format_score
 
 _MISSING = "not in this run"
 

@@ -9,9 +9,9 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.job_summary import EvaluationEntry
-from pytest_loop.show.score_section import format_score
 
 HEIGHT = 270
 MIN_WIDTH = 340

@@ -10,7 +10,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status
 from pytest_loop.core.reporting.closing_verdict import decide_closing
 from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
-from pytest_loop.show.score_section import format_decimal, format_score
+from pytest_loop.core.text.score_text import format_decimal, format_score
 
 _TITLES = {
     Status.RUNNING: "Not over yet",
