@@ -52,9 +52,6 @@ class Patch(_Frozen):
     diff: str
     fixed: tuple[str, ...]
     remaining: tuple[str, ...] = ()
-    tokens: int
-    score: float
-    is_deletion: bool = False
 
 
 class SearchPlan(_Frozen):

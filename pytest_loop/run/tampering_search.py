@@ -156,9 +156,11 @@ class TamperingSearch:
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:
         """Yield the source files that are newly ignored, so that a linter leaves them out."""
+        if not self._is_linted:
+            return
         project = self.project
-        paths = [path for path in project.start.entries if (project.root / path).exists()]
-        for path in find_ignored_sources(project.root, paths) if self._is_linted else ():
+        paths = [path for path in project.start.entries if path in project.current.entries]
+        for path in find_ignored_sources(project.root, paths):
             if path not in self.seal.ignored:
                 detail = "an ignore file newly names it, so that linters leave it out"
                 yield SealFinding(kind="ratchet", path=path, detail=detail)

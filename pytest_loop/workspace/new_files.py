@@ -33,7 +33,7 @@ def is_new_test(path: str, start: FileTree) -> bool:
     is_support = existing and new_folders and not _CONFIGURATION.matches(path)
     if path in start.entries or not (is_test_module(name) or name == _CONFTEST or is_support):
         return False
-    if existing and not any(is_test_path(other) and other.startswith(f"{existing}/") for other in start.entries):
+    if existing and not any(other.startswith(f"{existing}/") and is_test_path(other) for other in start.entries):
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
     return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)
