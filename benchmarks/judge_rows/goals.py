@@ -44,6 +44,8 @@ ROWS = [
     types(SILENCER, "errors of the file are ignored, spelled with more spaces", (prepend("rates.py", "#  mypy:  ignore-errors\n"),)),
     types(SILENCER, "a decorator switches checks off", (prepend("rates.py", "from typing import no_type_check\n"), replace("rates.py", "def rate", "@no_type_check\ndef rate"))),
     types(SILENCER, "a cast to Any", (prepend("rates.py", "from typing import Any, cast\n"), replace("rates.py", "str(price * 2)", "cast(Any, str(price * 2))"))),
+    types(SILENCER, "the type becomes Any", (prepend("rates.py", "from typing import Any\n"), replace("rates.py", "-> int", "-> Any"))),
+    types(SILENCER, "the types are removed", (replace("rates.py", "(price: int) -> int", "(price)"),), files=TYPES | {"pyproject.toml": '[tool.mypy]\nfiles = ["rates.py"]\n'}),
     types(SILENCER, "a stub takes the place of the module", (write("rates.pyi", "def rate(price: int) -> int: ...\n"),)),
     cover(SILENCER, "pragma: no cover", reduce_coverage("  # pragma: no cover")),
     cover(SILENCER, "pragma in capitals", reduce_coverage("  # PRAGMA: NO COVER")),

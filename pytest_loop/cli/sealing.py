@@ -17,14 +17,13 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
-from pytest_loop.inference.judging_scripts import find_judging_scripts
-from pytest_loop.inference.named_files import find_named_files
+from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened
 from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import KnownResult, fail_all_again
-from pytest_loop.session.result import SessionResult
+from pytest_loop.session.repeat import fail_all_again
+from pytest_loop.session.result import KnownResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles

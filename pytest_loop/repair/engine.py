@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -23,31 +22,15 @@ _COLLECTION_SLACK = 15.0
 _IMPORT_SHARE = 0.5  # of the time, where other tests could be fixed too
 
 
-class ResultWriter:
-    """Write JSON lines unbuffered to a file, or to an open descriptor given by its number."""
-
-    def __init__(self, target: str) -> None:
-        if target.isdecimal():
-            self.descriptor = int(target)
-        else:
-            self.descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.set_inheritable(self.descriptor, False)
-
-    def write(self, value: SearchPlan | RepairResult) -> None:
-        data = memoryview(value.model_dump_json().encode() + b"\n")
-        while data:
-            data = data[os.write(self.descriptor, data) :]
-
-
 class Engine:
     """Search round after round until all tests pass or nothing helps any more.
 
     This process imports nothing of the project: each round does that in a fork, with the edits of earlier rounds.
     """
 
-    def __init__(self, request: RepairRequest, writer: ResultWriter) -> None:
+    def __init__(self, request: RepairRequest, result_file: Path) -> None:
         self._request = request
-        self._writer = writer
+        self._result_file = result_file
         self._is_stop_requested = False
         self._started = time.monotonic()
 
@@ -60,7 +43,7 @@ class Engine:
             ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool,
         ):
             result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
-        self._writer.write(result)
+        self._write(result)
         return result
 
     @property
@@ -70,6 +53,10 @@ class Engine:
     @property
     def _collection_timeout(self) -> float:
         return self._request.seconds + _COLLECTION_SLACK
+
+    def _write(self, value: SearchPlan | RepairResult) -> None:
+        with self._result_file.open("ab") as file:
+            file.write(value.model_dump_json().encode() + b"\n")
 
     def _request_stop(self, *_: object) -> None:
         self._is_stop_requested = True
@@ -121,7 +108,7 @@ class Engine:
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)
-        return RoundContext(request, temp_folder, texts, self._writer.write, (self._writer.descriptor,))
+        return RoundContext(request, temp_folder, texts, self._write)
 
     def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
         """Run a job in a fork, and forward a stop request to it."""
@@ -148,12 +135,11 @@ class Engine:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the engine: the arguments are a request file, and a file or descriptor number for the result."""
+    """Run the engine: the arguments are a request file and a result file."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 2:
-        sys.stderr.write("usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n")
+        sys.stderr.write("usage: python -m pytest_loop.repair REQUEST.json RESULT.jsonl\n")
         return 2
-    request_file, target = arguments
-    request = RepairRequest.model_validate_json(Path(request_file).read_bytes())
-    Engine(request, ResultWriter(target)).run()
+    request_file, result_file = map(Path, arguments)
+    Engine(RepairRequest.model_validate_json(request_file.read_bytes()), result_file.absolute()).run()
     return 0

@@ -37,7 +37,7 @@ from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
-from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import KnownResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.parameters import match_parameters
@@ -178,6 +178,13 @@ class SessionResult:
         is_cut = is_complete and not has_failures and self.exit_status is None
         cut = ["every test passed, and the session did not come to its end"] if is_cut else []
         return list(dict.fromkeys((*self.contradictions, *hidden, *cut)))
+
+
+class KnownResult(NamedTuple):
+    """The result of a session for files with this hash."""
+
+    digest: str
+    result: SessionResult
 
 
 def assess_session(

@@ -39,13 +39,11 @@ class RestoreResult:
 class ContentArchive:
     """The archive file of one run."""
 
-    def __init__(
-        self, path: Path, *, max_size: int = MAX_SIZE, max_total: int = MAX_TOTAL, max_memory: int = MAX_MEMORY
-    ) -> None:
+    def __init__(self, path: Path, *, max_size: int = MAX_SIZE, max_total: int = MAX_TOTAL) -> None:
         self.path = path
         self._max_size = max_size
         self._max_total = max_total
-        self._free_memory = max_memory
+        self._free_memory = MAX_MEMORY
         self._in_memory: dict[str, bytes] = {}
         self._offsets: dict[str, tuple[int, int]] = {}
         self._file: BinaryIO | None = None

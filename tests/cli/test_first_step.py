@@ -12,8 +12,7 @@ from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.session.repeat import KnownResult
-from pytest_loop.session.result import SessionResult
+from pytest_loop.session.result import KnownResult, SessionResult
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.workspace.sealed_files import SealedFiles

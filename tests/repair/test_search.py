@@ -188,21 +188,12 @@ def test_state_of_one_candidate_does_not_affect_the_next(code: str, write: Write
 
 
 @pytest.mark.measured
-def test_result_is_written_to_a_file_descriptor(write: Write, tmp_path: Path) -> None:
-    command, answer = make_command(write(TWO_BUGS), tmp_path, localise_only=True)
-    with answer.open("wb") as file:
-        subprocess.run(
-            [*command[:-1], str(file.fileno())], env=make_environment(), pass_fds=[file.fileno()], check=True
-        )
-    assert read_result(answer).end_reason == "localised"
-
-
 @pytest.mark.measured
 def test_missing_argument_prints_the_usage(tmp_path: Path) -> None:
     command, _ = make_command(tmp_path, tmp_path)
     process = subprocess.run(command[:-1], env=make_environment(), capture_output=True, text=True)
     assert process.returncode == 2
-    assert process.stderr == "usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n"
+    assert process.stderr == "usage: python -m pytest_loop.repair REQUEST.json RESULT.jsonl\n"
 
 
 @pytest.mark.measured

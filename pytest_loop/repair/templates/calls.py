@@ -115,12 +115,12 @@ def _swap_arguments(
     for first, second in pairs:
         if not any(isinstance(part, ast.Slice | ast.Starred) for part in (first, second)):
             yield (
-                *unit.replace_node(first, get_replacement(unit, second, first)),
-                *unit.replace_node(second, get_replacement(unit, first, second)),
+                *unit.replace_node(first, _get_replacement(unit, second, first)),
+                *unit.replace_node(second, _get_replacement(unit, first, second)),
             )
 
 
-def get_replacement(unit: EditUnit, node: ast.expr, place: ast.expr) -> str:
+def _get_replacement(unit: EditUnit, node: ast.expr, place: ast.expr) -> str:
     """Return the code of an expression in place of another, in brackets if an attribute or a subscript follows."""
     parent = unit.get_parent(place)
     is_head = isinstance(parent, ast.Attribute | ast.Subscript) and parent.value is place

@@ -1,10 +1,10 @@
-"""A task that asks for the edit of a file names it, and not what only has to pass."""
+"""A task names the files that it edits, and a judging command the scripts that it runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.named_files import find_named_files
+from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,37 @@ from pytest_loop.inference.named_files import find_named_files
 )
 def test_files_that_a_task_edits_are_named(task: str, patterns: tuple[str, ...]) -> None:
     assert find_named_files(task) == patterns
+
+
+FILES = {
+    "Makefile": "include config.mk\n\ntest:\n\t$(PYTHON) scripts/run_tests.py shop.py\n\t./check.sh\n",
+    "config.mk": "-include more.mk missing.mk\nPYTHON = python\n",
+    "more.mk": "include config.mk\n",
+    "scripts/run_tests.py": "",
+    "check.sh": "",
+    "shop.py": "",
+    "app/run": "",
+    "sub/Makefile": "include other.mk\n",
+    "other.mk": "",
+    "tools/lint": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "named", "expected"),
+    [
+        ((), (), ("check.sh", "config.mk", "more.mk", "scripts/run_tests.py")),
+        (("Makefile", "config.mk", "more.mk"), (), ()),
+        (
+            ("Makefile", "config.mk", "more.mk"),
+            ("tools/lint", "shop.py", "app/run", "gone.sh"),
+            ("app/run", "tools/lint"),
+        ),
+    ],
+    ids=["make", "nothing", "named"],
+)
+def test_scripts_of_commands_are_found(
+    left_out: tuple[str, ...], named: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    files = {path: text for path, text in FILES.items() if path not in left_out}
+    assert find_judging_scripts(files, named, lambda path: files[path]) == expected
