@@ -24,7 +24,7 @@ _CLAUSE_END = re.compile(
 _VERB = re.compile(rf"\b(?:{_VERBS})\b", re.I)
 _COMMAND = re.compile(r"`[^`]*\s[^`]*`")
 _PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*\.?[\w-][\w.-]*\.\w+(?!\S*\s+(?:pass|is\b|are\b|succeed|green))")
-# What a program writes, so that a task may name the folder alone.
+# Words for files that a program writes: a task may name their folder alone.
 _RECORDED = re.compile(r"\b(?:snapshots?|golden|cassettes?|recordings?|expected (?:files?|outputs?|results?))\b", re.I)
 _FOLDER = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+/?(?![\w./])")
 # Work that has to edit files which it rarely names.

@@ -59,7 +59,6 @@ class EditCandidate:
     edits: TextEdits
     template: str
     line: int
-    suspicion: float
     score: float
     tokens: int
 
@@ -212,7 +211,7 @@ class CandidateQueue:
         for rank, edits in islice(source.edits, _EDITS_AT_A_TIME):
             size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
             value = source.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
-            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, place.suspicion, value, size)
+            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, value, size)
             self._push(value, _widen_unit(candidate, self._modules[str(place.unit.source.path)]))
         if rank is not None:
             self._push(source.bound / (2 + rank) ** _RANK_EXPONENT, source)

@@ -89,9 +89,6 @@ def _make_patch(edit: PlausibleEdit, folder: Path) -> Patch:
         diff="".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines),
         fixed=edit.fixed,
         remaining=edit.remaining,
-        tokens=candidate.tokens,
-        score=round(candidate.score, 6),
-        is_deletion=candidate.is_deletion,
     )
 
 

@@ -52,13 +52,10 @@ class Patch(_Frozen):
     diff: str
     fixed: tuple[str, ...]
     remaining: tuple[str, ...] = ()
-    tokens: int
-    score: float
-    is_deletion: bool = False
 
 
 class SearchPlan(_Frozen):
-    """What a search is about to do, in one sentence."""
+    """The plan of a search, in one sentence."""
 
     kind: str = "plan"
     plan: str

@@ -66,9 +66,10 @@ class RunFence:
 
     def render_draft(self, *, is_verbose: bool) -> Iterator[str]:
         """Render the line of the draft, if there is something to say."""
-        text = self.warning or (self.details if is_verbose else "")
-        if text:
-            yield self.warning or f"fence: {text}"
+        if self.warning:
+            yield self.warning
+        elif is_verbose and self.details:
+            yield f"fence: {self.details}"
 
     @property
     def warning(self) -> str:
@@ -94,7 +95,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def _can_be_split_off(path: str, workspace: Path) -> bool:
-    """Return whether a folder can be read-only without new files becoming impossible where work is done."""
+    """Return whether a read-only folder leaves the workspace, the home and the temporary folder writable."""
     kept = (str(workspace), os.path.realpath(Path.home()), os.path.realpath(tempfile.gettempdir()))
     return Path(path).is_dir() and not _is_below(path, kept) and not any(_is_below(place, [path]) for place in kept)
 

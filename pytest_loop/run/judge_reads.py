@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
-from pytest_loop.inference.project_files import read_project
+from pytest_loop.inference.project_files import read_files
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
 from pytest_loop.workspace.seal import format_path_pattern
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -60,7 +60,7 @@ def _is_environment_file(path: str) -> bool:
 def _list_packages(root: Path, entries: Collection[str]) -> Iterator[str]:
     """Yield the folders of the product: `src`, and the package that has the name of the project."""
     yield "src"
-    data = read_project(root).data.get("pyproject.toml", {})
+    data = read_files(root, ["pyproject.toml"]).data.get("pyproject.toml", {})
     metadata = data.get("project", {})
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     package = re.sub(r"[-.]+", "_", str(name)).lower()

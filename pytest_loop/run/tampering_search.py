@@ -21,12 +21,12 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
 from pytest_loop.session.interference import EXECUTES
 from pytest_loop.session.result import SessionResult
+from pytest_loop.workspace.environment import find_opened_site_folders, hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.ignored_files import find_ignored_sources
-from pytest_loop.workspace.new_tests import is_test_path
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
+from pytest_loop.workspace.new_files import is_test_path
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.seal import find_opened_site_folders, hash_site_files, is_test_module
+from pytest_loop.workspace.seal import is_test_module
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -156,9 +156,11 @@ class TamperingSearch:
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:
         """Yield the source files that are newly ignored, so that a linter leaves them out."""
+        if not self._is_linted:
+            return
         project = self.project
-        paths = [path for path in project.start.entries if (project.root / path).exists()]
-        for path in find_ignored_sources(project.root, paths) if self._is_linted else ():
+        paths = [path for path in project.start.entries if path in project.current.entries]
+        for path in find_ignored_sources(project.root, paths):
             if path not in self.seal.ignored:
                 detail = "an ignore file newly names it, so that linters leave it out"
                 yield SealFinding(kind="ratchet", path=path, detail=detail)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 import pytest_loop
+from pytest_loop.workspace.environment import is_in_project, list_site_folders
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
 from pytest_loop.workspace.file_tree import FileKind, list_parents, read_stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER
-from pytest_loop.workspace.seal import is_in_project, list_site_folders
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Each path is a mount, and starting a process takes longer with each of them.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_loop.core.judging.tampering import ChangedSource
 from pytest_loop.workspace.file_tree import FileChanges, FileKind
 from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
-from pytest_loop.workspace.new_tests import find_new_place, is_test_path
+from pytest_loop.workspace.new_files import find_new_place, is_test_path
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _PYTHON_SUFFIX = ".py"

@@ -13,16 +13,14 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import MAX_SIZE, ContentArchive, RestoreResult
+from pytest_loop.workspace.environment import hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.file_listings import FileListings
 from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
 from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.honest_edits import is_honest_edit
-from pytest_loop.workspace.new_tests import is_new_test
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
+from pytest_loop.workspace.new_files import is_new_test, select_shadowing_files
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
-from pytest_loop.workspace.seal import hash_site_files
-from pytest_loop.workspace.shadowing import select_shadowing_files
 
 # The folder of copies of what was put back, in that of a run.
 DISCARDED = "discarded"

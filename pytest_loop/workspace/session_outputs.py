@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pytest_loop.workspace.file_tree import FileTree, compare_trees, read_stamp
-from pytest_loop.workspace.new_tests import find_new_place
+from pytest_loop.workspace.new_files import find_new_place
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _SOURCE = ".py"

@@ -166,7 +166,7 @@ def test_task_text_can_detach_the_run(run: Pytest, project: Path) -> None:
     done = start_detached(
         run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
     )
-    assert "works in the background\n" in done.stdout
+    assert "alpha works in the background: process " in done.stdout
     assert read_conditions(run) == {"alpha": "running"}
 
 

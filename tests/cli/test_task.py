@@ -149,7 +149,15 @@ def test_nothing_starts_if_the_user_declines(tmp_path: Path, answer: str | None)
 def test_set_up_follows_if_no_command_judges_something_to_write(tmp_path: Path) -> None:
     (tmp_path / "shop.py").touch()
     with pytest.raises(UnclearError, match=r"^No command of the project judges this"):
-        infer(tmp_path, "Write something about the garden", TypingConsole(answers=["n"]))
+        infer(tmp_path, "Add something about the garden", TypingConsole(answers=["n"]))
+
+
+@pytest.mark.parametrize("console", [None, TypingConsole(answers=[])])
+def test_text_is_not_judged_by_tests_that_do_not_exist(tmp_path: Path, console: Console | None) -> None:
+    (tmp_path / "shop.py").touch()
+    with pytest.raises(UnclearError, match=r"^nothing in the project says when this is done: write a haiku") as error:
+        infer(tmp_path, "write a haiku about the sea", console)
+    assert ("--loop-tests-first" in str(error.value)) == (console is None), "a terminal asks what it is"
 
 
 def test_nothing_starts_without_a_command_that_judges(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_invalid_unchanged_and_duplicate_candidates_are_dropped() -> None:
     unit = next(split_units(make_source()))
 
     def parse(text: str) -> object:
-        return duplicates.parse_if_new(EditCandidate(unit, (TextEdit(at, at + 5, text),), "const", 5, 1.0, 1.0, 1))
+        return duplicates.parse_if_new(EditCandidate(unit, (TextEdit(at, at + 5, text),), "const", 5, 1.0, 1))
 
     duplicates = DuplicateFilter()
     assert parse("a <") is None

@@ -18,7 +18,7 @@ from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
 
@@ -254,13 +254,19 @@ def test_command_that_runs_fewer_tests_than_before_fails(tmp_path: Path) -> None
 def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: SmallRun) -> None:
     (project.root / "shop.py").write_text("colour = 'blue'\n")
     (project.root / "test_new.py").write_text("def test(): assert False\n")
+    good = Evidence(outcome=Outcome.PASSED)
+    judged = SessionResult(
+        SessionPlan(items={"a.word.blue": ("a.word.blue",)}), {"a.word.blue": good}, canaries=[True], exit_status=0
+    )
+    added = SessionResult(evidence={"test_new.py::test": good, ".loop/x/inferred.rules.yaml::a.word.blue": good})
+    run.session.results += [judged, added]
     evaluation = evaluate(run)
     *_, last = run.session.orders
     new_test = str(project.root / "test_new.py")
     assert (last.only, run.session.orders[0].left_out) == ((new_test,), (new_test,))
     assert evaluation.passed
     assert evaluation.new_tests is not None
-    assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (len(last.only), ())
+    assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (1, ())
 
 
 def test_changed_doctest_makes_the_evaluation_void(project: SealedFiles, run: SmallRun) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern, hash_site_files, is_test_module
+from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern, is_test_module
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 FILES = {"shop.py": "x = 1\n", "tests/test_shop.py": "def test(): pass\n", "tests/data.txt": "data", "README.md": "hi"}
