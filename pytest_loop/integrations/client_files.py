@@ -98,7 +98,7 @@ CLIENTS = {
             JsonPart(".mcp.json", ".claude.json", _make_server("mcpServers")),
             _make_skill(".claude"),
         ),
-        "Claude Code asks once whether to use the MCP server; /hooks shows the Stop hook.",
+        "Claude Code asks once whether to use the MCP server; without a terminal: claude -p --mcp-config .mcp.json",
     ),
     "codex": ClientFiles(
         (
