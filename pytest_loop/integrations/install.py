@@ -39,7 +39,7 @@ _LINE = re.compile(r"at line (\d+)")
 
 
 def main(words: Sequence[str]) -> int:
-    """Install into a client as the words say, and return the exit code."""
+    """Install into the client that the arguments name, and return the exit code."""
     parser = Parser(prog="pytest-loop install", description="Connect the judge to a coding agent.")
     parser.add_argument("client", choices=sorted(CLIENTS), help="your coding agent")
     parser.add_argument("--dry-run", action="store_true", help="show the changes, and write nothing")
@@ -71,7 +71,7 @@ class Installation:
     is_user: bool = False
 
     def plan(self, client: str, *, is_removal: bool) -> dict[str, tuple[str, str]]:
-        """Return the text of every file that changes, before and after; an empty one does not exist."""
+        """Return the text of every file that changes, before and after; empty if there is no file."""
         texts: dict[str, tuple[str, str]] = {}
         for part in CLIENTS[client].parts:
             path = part.user_path if self.is_user else part.path
