@@ -45,12 +45,21 @@ def render_comment(result: dict, outputs: dict, folder: Path) -> str:
     lines = [MARKER, head, ""]
     if stop.get("reason"):
         lines += [f"Ended after iteration {result['iteration']} of {result['max_iterations']}: `{stop['reason']}`.", ""]
+    lines += list_names("Fixed", list_fixed(result))
     lines += list_names("Blocks", result.get("failed") or [])
     lines += list_names("Passed before, and fails now", result.get("regressions") or [])
     diffstat = (folder / "diffstat.txt").read_text(encoding="utf-8").rstrip() if outputs["diff"] else ""
     if diffstat:
         lines += ["What was changed:", "```", diffstat.replace("```", "'''"), "```", ""]
     return "\n".join([*lines, "REPORT", ""])
+
+
+def list_fixed(result: dict) -> "list[str]":
+    """Return the rules that failed in the first evaluation, and do not fail now."""
+    path = Path(result.get("history") or "missing")
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.is_file() else []
+    first = next((row["payload"]["failed"] for row in rows if row.get("event") == "evaluation_done"), [])
+    return sorted({row["id"] for row in first}.difference(result.get("failed") or []))
 
 
 def list_names(title: str, names: "list[str]") -> "list[str]":

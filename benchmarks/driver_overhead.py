@@ -22,7 +22,8 @@ from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Rule, SessionPlan
-from pytest_loop.core.model.run_state import Breakers, RunState, Setup, Task
+from pytest_loop.core.model.run_setup import Breakers, Setup
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.run.context import RunContext

@@ -19,8 +19,7 @@ from statistics import median
 
 from side_by_side import make_environment, render_table
 
-from pytest_loop.repair.mutation.mutation_process import measure_mutants
-from pytest_loop.repair.mutation.mutation_request import MutationRequest
+from pytest_loop.repair.mutation.mutation_request import MutationRequest, measure_mutants
 
 PROJECT = Path(__file__).resolve().parent / "real_bugs" / "schedule"
 MODULE = "schedule.py"

@@ -14,13 +14,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from mcp import ClientSession  # noqa: E402 - as the next ones
+
 from tests.browser.chromium import VARIABLE, Page, start_chromium  # noqa: E402 - found by the line above
+from tests.integrations.red_project import GREEN, make_red_project  # noqa: E402
+from tests.integrations.test_action import Runner  # noqa: E402
+from tests.integrations.test_mcp_server import call, talk  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 COMMAND = 'pytest --loop-task "fix until green" --loop-agent builtin --loop-yes'
@@ -39,6 +45,19 @@ LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 19, 8.0, 16
 SECONDS_PER_LINE = 0.35
 # As much of an answer of the hook as a reader needs.
 REASON_LINES = 9
+# It works as soon as a file is there.
+PATIENT_AGENT = """
+import pathlib
+import time
+
+import scripted_fixer
+
+
+def work(request):
+    while not pathlib.Path(".loop/go").exists():
+        time.sleep(0.1)
+    return scripted_fixer.work(request)
+"""
 
 
 def main() -> None:
@@ -51,6 +70,9 @@ def main() -> None:
         recording = render_recording("A run that fixes a small project", [f"$ {COMMAND}", *output.splitlines()])
         (PICTURES / "terminal.svg").write_text(recording, encoding="utf-8")
         write_stop_hook_picture(Path(name) / "ledger")
+        write_mcp_picture(Path(name) / "mcp")
+        write_comment_picture(Path(name) / "action")
+        write_limit_picture(Path(name) / "limit")
         with start_chromium(os.environ.get(VARIABLE, "chromium"), Path(name) / "profile") as page:
             _take_screenshots(page, project / "report.html")
 
@@ -78,8 +100,60 @@ def write_stop_hook_picture(project: Path) -> None:
     )
     reason = [row[:COLUMNS] for row in json.loads(answer.stdout)["reason"].splitlines()[:REASON_LINES]]
     lines = [f"$ pytest-loop {install}", *installed, "\x1b[2mWhen the agent wants to stop, the hook answers:\x1b[0m"]
-    recording = render_recording("The Stop hook keeps an agent from stopping", [*lines, *reason])
-    (PICTURES / "stop-hook.svg").write_text(recording, encoding="utf-8")
+    _write_recording("stop-hook", "The Stop hook keeps an agent from stopping", [*lines, *reason])
+
+
+def write_mcp_picture(folder: Path) -> None:
+    """Show two calls of the tool `evaluate`, with an edit between them."""
+    folder.mkdir()
+    project = make_red_project(folder)
+    lines = ["\x1b[2mThe agent calls evaluate:\x1b[0m"]
+
+    async def converse(session: ClientSession) -> None:
+        [first] = await call(session, "evaluate")
+        lines.extend([*json.dumps({**first, "critique": "..."}, indent=2).splitlines(), ""])
+        (project / "src" / "calc.py").write_text(GREEN, encoding="utf-8")
+        [second] = await call(session, "evaluate")
+        lines.append("\x1b[2mIt edits src/calc.py, and calls evaluate again:\x1b[0m")
+        lines.extend(json.dumps(second, indent=2).splitlines())
+
+    talk(project, converse)
+    _write_recording("mcp", "An agent asks the judge, edits, and asks again", lines)
+
+
+def write_comment_picture(folder: Path) -> None:
+    """Run the action in a red example, and show the comment that it writes."""
+    folder.mkdir()
+    runner = Runner(folder)
+    if runner.run(task="fix until green", agent="python:scripted_fixer:work"):
+        raise SystemExit("the action failed")
+    _, *lines = runner.read("comment.md").replace("**", "").splitlines()
+    _write_recording("comment", "The comment of the action", lines)
+
+
+def write_limit_picture(project: Path) -> None:
+    """Change a limit of a run while its agent works, and show where the run stands then."""
+    shutil.copytree(ROOT / "examples/fix_until_green", project, ignore=shutil.ignore_patterns("__pycache__"))
+    (project / "patient.py").write_text(PATIENT_AGENT, encoding="utf-8")
+    words = ["fix until green", "--loop-agent", "python:patient:work", "--loop-alias", "ledger", "--loop-yes"]
+    words += ["--loop-limit", "10 min"]
+    run = subprocess.Popen([sys.executable, "-m", "pytest", "--loop-task", *words], cwd=project, stdout=subprocess.PIPE)
+    while not (project / ".loop" / "ledger" / "run.json").exists():
+        time.sleep(0.1)
+    lines = []
+    for command in ('limit "20 minutes" --run ledger', "status --run ledger"):
+        if command.startswith("status"):
+            (project / ".loop" / "go").touch()
+            run.communicate()
+        words = [sys.executable, "-m", "pytest_loop", *shlex.split(command)]
+        result = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)
+        lines += [f"$ pytest-loop {command}", *result.stdout.splitlines()]
+    _write_recording("limit", "A limit is raised while a run works", lines)
+
+
+def _write_recording(name: str, title: str, lines: Sequence[str]) -> None:
+    recording = render_recording(title, [line[:COLUMNS] for line in lines])
+    (PICTURES / f"{name}.svg").write_text(recording, encoding="utf-8")
 
 
 def _take_screenshots(page: Page, report: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,25 @@ def _is_ordered_manifest(config: pytest.Config, path: Path) -> bool:
     return order is not None and bool(order.manifest) and path == config.rootpath / order.manifest
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the rules of phase B in phase A, and order the others."""
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> Generator[None, bool | None, bool | None]:
+    is_ignored = yield
+    if is_ignored and collection_path.name.endswith(RULE_FILES) and not _belongs_to_run(config):
+        from pytest_loop.session.left_out_rules import note_ignored_file
+
+        note_ignored_file(collection_path, config)
+    return is_ignored
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """After all plugins, deselect the rules of phase B in phase A, and order the others."""
+    rules = [item for item in items if item.get_closest_marker("loop_rule") is not None]
+    yield
+    if rules and not _belongs_to_run(config):
+        from pytest_loop.session.left_out_rules import note_deselected
+
+        note_deselected(rules, items, config)
     if read_session_settings(config).phase != "B":
         late = [item for item in items if _is_phase_b(item)]
         config.hook.pytest_deselected(items=late)
@@ -159,6 +176,14 @@ def pytest_configure_node(node: Any) -> None:
     from pytest_loop.session.judge import get_session
 
     get_session(node.config).configure_worker(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    if names := getattr(node, "workeroutput", {}).get("loop_left_out"):
+        from pytest_loop.session.left_out_rules import note_names
+
+        note_names(names, node.config)
 
 
 @pytest.hookimpl(tryfirst=True)

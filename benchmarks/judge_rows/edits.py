@@ -109,6 +109,18 @@ CASES = SHOP | {
     "shop.py": SHOP["shop.py"] + "\n\nCASES = [[0, 1], [1, 2, 3]]\n",
     TEST: "import pytest\nfrom shop import CASES, total\n\n\n@pytest.mark.parametrize('case', CASES)\ndef test_total(case):\n    assert total(case) in (0, 6)\n",
 }
+# Tests that come further only when the product is better: the first session shows not all that they read.
+IN_TURN = SHOP | {
+    "data/a.json": '{"prices": [1, 2], "total": 3}',
+    "data/b.json": '{"prices": [2, 2], "total": 99}',
+    TEST: "import json\nfrom pathlib import Path\n\nfrom shop import total\n\n\ndef test_total():\n    for name in 'ab':\n        case = json.loads(Path(f'data/{name}.json').read_text())\n        assert total(case['prices']) == case['total']\n",
+}
+NOT_IMPORTED = SHOP | {
+    "data/expected.csv": "1;2",
+    "support.py": "def check(value, expected):\n    assert value == expected\n",
+    TEST: "from pathlib import Path\n\nfrom shop import to_csv\nfrom support import check\n\n\ndef test_csv():\n    check(to_csv([1, 2]), Path('data/expected.csv').read_text())\n",
+}
+CSV = append("shop.py", "\n\ndef to_csv(prices):\n    return ','.join(map(str, prices))\n")
 OPTIONAL = SHOP | {
     ".gitignore": "local_*.py\nbuild/\n",
     "shop.py": SHOP["shop.py"] + "\n\ntry:\n    from local_shop import total\nexcept ImportError:\n    pass\n",
@@ -131,7 +143,7 @@ ROWS = [
     row(
         EDIT,
         "the golden file is edited",
-        (FIX, write("tests/golden.txt", "Bye"), replace("shop.py", "Hello, {name}", "Bye")),
+        (FIX, replace("shop.py", "Hello, {name}", "Bye"), write("tests/golden.txt", "Bye")),
     ),
     row(EDIT, "data outside of the tests is edited", (replace("data/prices.json", "6", "5"),), files=DATA),
     row(EDIT, "a helper outside of the tests is edited", (replace("support.py", "== 6", "== 5"),), files=HELPER),
@@ -181,6 +193,24 @@ ROWS = [
         "all parameters are removed from the product",
         (replace("shop.py", "[[0, 1], [1, 2, 3]]", "[]"),),
         files=CASES,
+    ),
+    row(
+        EDIT,
+        "data that a test reads after its first failure is edited",
+        (FIX, write("data/b.json", '{"prices": [2, 2], "total": 4}')),
+        files=IN_TURN,
+    ),
+    row(
+        EDIT,
+        "data of a test that could not be imported is edited",
+        (CSV, write("data/expected.csv", "1,2")),
+        files=NOT_IMPORTED,
+    ),
+    row(
+        EDIT,
+        "a helper of a test that could not be imported is edited",
+        (CSV, replace("support.py", "value == expected", "value")),
+        files=NOT_IMPORTED,
     ),
     row(
         COMMAND,

@@ -178,7 +178,7 @@ def apply_patch(patch: Patch, root: Path) -> None:
 
 def render_report(result: RepairResult) -> Iterator[str]:
     """Describe a search: the edits tried, the most suspicious lines, and the plausible edits."""
-    crashes = f" ({result.crash_count:,} did not end and were killed)" if result.crash_count else ""
+    crashes = f", {result.crash_count:,} timed out" if result.crash_count else ""
     yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{crashes}{_describe_remaining(result)}"
     if result.localised:
         places = (f"{line.path}:{line.line} ({line.score:.2f})" for line in result.localised[:_SHOWN_LINES])
@@ -206,7 +206,5 @@ def _find_alternatives(patch: Patch, result: RepairResult) -> list[Patch]:
     return [
         other
         for other in result.patches
-        if (other.path, other.description) != (patch.path, patch.description)
-        and not other.broken
-        and set(other.fixed) == set(patch.fixed)
+        if (other.path, other.description) != (patch.path, patch.description) and set(other.fixed) == set(patch.fixed)
     ]

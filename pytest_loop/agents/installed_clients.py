@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.presets import Preset, load_presets
 from pytest_loop.core.model.clients import Client
-from pytest_loop.core.model.run_state import Limits
+from pytest_loop.core.model.run_setup import Limits
 from pytest_loop.processes import child
 
 VERSION_TIMEOUT = 10.0
@@ -39,15 +39,16 @@ def choose_default_agent(*, are_files_edited: bool) -> str:
 
 
 def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[str]:
-    """Describe the limits that cannot be observed, because an agent does not report its usage."""
+    """Describe the limits that the user set and that cannot be observed: an agent does not report its usage."""
+    usd = limits.usd if limits.usd != Limits().usd else None
     for spec in specs:
         preset = load_presets().get(spec.partition(":")[0])
         if preset is None and not spec.startswith(("command:", "acp:")):
             continue
-        if limits.usd is not None and not (preset and preset.cost):
-            yield f"{spec} does not tell what it costs: the limit of {limits.usd:g} USD cannot be observed"
+        if usd is not None and not (preset and preset.cost):
+            yield f"{spec} does not report its cost, so the limit of {usd:g} USD cannot be enforced"
         if limits.tokens is not None and not (preset and preset.tokens):
-            yield f"{spec} does not tell its tokens: the limit of {limits.tokens:,} cannot be observed"
+            yield f"{spec} does not report its tokens, so the limit of {limits.tokens:,} cannot be enforced"
 
 
 def _describe_client(name: str, preset: Preset, path: str | None, output: str) -> Client:

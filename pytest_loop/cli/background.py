@@ -6,7 +6,6 @@ import codecs
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from typing import TextIO
 
 import pytest
@@ -21,7 +20,7 @@ from pytest_loop.run.console import Console
 from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import build_resume_arguments
 from pytest_loop.settings.settings import Settings
-from pytest_loop.store.lock import Owner
+from pytest_loop.store.lock import Owner, wait_until
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -47,7 +46,7 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
             stderr=log,
             start_new_session=True,
         )
-    _wait_until(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)))
+    wait_until(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)), WAIT_SECONDS)
     if process.poll() is not None:
         for line in files.log.read_after(log_start).decode("utf-8", "replace").splitlines():
             print_line(line)
@@ -58,15 +57,6 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
         f"follow it with pytest --loop-attach={files.alias}, end it with pytest --loop-stop --loop-alias={files.alias}"
     )
     return 0
-
-
-def _wait_until(is_done: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
-    deadline = time.monotonic() + seconds
-    while not is_done():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
 
 
 def count_attempt(files: RunFiles, *, force: bool) -> int:
@@ -91,7 +81,7 @@ def attach(settings: Settings, store: Store, console: Console) -> int:
     """Show the log of a run until its process ends; an interrupt leaves the run working."""
     files = find_run(store, settings.start.alias or settings.commands.attach)
     if not files.log.exists:
-        raise StateError(f"{files.alias} has no log: only a run that was started with --loop-detach can be followed")
+        raise StateError(f"{files.alias} has no log: only runs started with --loop-detach can be attached to")
     try:
         _follow_log(files, console.stream)
     except KeyboardInterrupt:
@@ -133,7 +123,7 @@ def pause(settings: Settings, store: Store, console: Console) -> int:
         console.print_line(f"nobody works on {files.alias}: {describe_status(files.read()[0], files)}")
         return 0
     files.request_pause()
-    is_paused = _wait_until(lambda: not files.is_busy)
+    is_paused = wait_until(lambda: not files.is_busy, WAIT_SECONDS)
     action = f"paused {files.alias}" if is_paused else f"asked {files.alias} to pause"
     console.print_line(f"{action}: go on with pytest --loop-resume={files.alias}")
     if settings.output.json:

@@ -80,7 +80,7 @@ class Commands:
         else:
             is_left = describe_condition(state, files)
             self.console.print_line(
-                f"go on: {ending_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
+                f"continue: {ending_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
             )
         return 0
 

@@ -49,7 +49,7 @@ class Confirmation:
             if self.settings.verbosity > 0:
                 self.print_draft(f"sealed: {path}" for path in project.list_sealed_paths())
         self.print_draft(list_unobservable_limits(state.setup.agents, state.setup.limits))
-        if is_detached:
+        if is_detached and not self.settings.start.yes:
             self.print_draft(["works in the background"])
 
     def confirm(self, state: State, question: str) -> State:

@@ -12,14 +12,13 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
 from pytest_loop.settings.options import OPTIONS
 from pytest_loop.settings.rows import Option
 
 PREFIX = "--loop-"
-# pytest.ExitCode.USAGE_ERROR, without the import of pytest.
-USAGE_ERROR = 4
 _FLAGS = {option.flag: option for option in OPTIONS if option.flag}
 _LIMITS = ("max-iterations", "limit")
 # Names of earlier releases that still work, and that the help leaves out.
@@ -43,7 +42,7 @@ _PYTEST_OPTIONS = ("-o", "-c", "-p", "--rootdir", "--color")
 _ALL_PLUGINS = ("-p", "no:loop")
 # Commands that only look at a run need no plugin: loading all of them would take longer than the command.
 _OWN_PLUGIN = ("--disable-plugin-autoload", "-p", "pytest_loop.plugin", "-o", "required_plugins=")
-_ANSWER = "answer the question of a stopped run, or choose an alternative by its number, and continue"
+_ANSWER = "answer the question of a stopped run in your words or by a number, and continue"
 
 
 @dataclass(frozen=True)
@@ -68,42 +67,58 @@ class Row:
 
 
 ROWS = (
-    Row("status", "show where a run stands", ("status",), options=("json", "status-block")),
+    Row("status", "show the state of a run", ("status",), options=("json", "status-block")),
     Row("list", "list all runs", ("list",), options=("json",)),
     Row("show", "show every rule that does not pass", ("show",)),
     Row("diff", "show what a run has changed", ("diff",)),
     Row("history", "show the events and iterations of a run", ("history",), options=("json",)),
-    Row("resume", "continue a run where it stands", ("resume",), options=(*_DRIVING, "confirm"), drives=True),
+    Row("resume", "continue a run where it stopped", ("resume",), options=(*_DRIVING, "confirm"), drives=True),
     Row(
-        "confirm", "confirm manual rules, and continue", ("resume", "confirm"), "RULE...", options=_DRIVING, drives=True
+        "confirm",
+        "mark manual rules as confirmed, and continue",
+        ("resume", "confirm"),
+        "RULE...",
+        options=_DRIVING,
+        drives=True,
     ),
     Row("answer", _ANSWER, ("resume", "answer"), "TEXT", options=(*_DRIVING, "unseal"), drives=True),
     Row("stop", "end the active run", ("stop",), "[REASON]", options=("json",)),
-    Row("pause", "interrupt a run where it stands", ("pause",), options=("json",)),
-    Row("attach", "follow a run that works in the background", ("attach",), options=("json",)),
+    Row("pause", "interrupt a run; resume continues it", ("pause",), options=("json",)),
+    Row("attach", "follow a run in the background", ("attach",), options=("json",)),
     Row("watch", "judge again whenever files change", ("watch",), takes_rest=True, drives=True),
-    Row("restore", "restore the files of an iteration, 0 undoes all edits", ("restore",), "N"),
+    Row("restore", "restore the files of an iteration; 0 undoes all edits", ("restore",), "N"),
     Row(
         "report",
-        "write a run, or two side by side, as a page of HTML; a word with a dot is the path",
+        "write an HTML report of a run, or a comparison of two: report [RUN [RUN]] [PATH.html]",
         ("report",),
         "[RUN...]",
         "loop-report.html",
         ("report-open", "json"),
     ),
-    Row("debrief", "write the debrief of an experiment", ("debrief",), "[PATH]", "loop-debrief.md"),
+    Row("debrief", "write the debrief of a workload run", ("debrief",), "[PATH]", "loop-debrief.md"),
     Row("clean", "delete a run (--run), or all of them", ("clean",), "[all]", options=("yes", "json")),
-    Row("agents", "list the agents whose clients are installed", ("agents",), options=("json",)),
-    Row("infer", "show which checks decide that a task is done", ("infer",), "TEXT"),
-    Row("limit", "change a limit of a run at work", function="pytest_loop.integrations.limit:main"),
-    Row("install", "bring the judge into a client of agents", function="pytest_loop.integrations.install:main"),
+    Row("agents", "list the installed agent clients", ("agents",), options=("json",)),
+    Row("infer", "show which checks would decide that a task is done", ("infer",), "TEXT"),
+    Row("limit", "change a limit of a working run", function="pytest_loop.integrations.limit:main"),
+    Row(
+        "install",
+        "connect the judge to a coding agent: Stop hook, MCP server",
+        function="pytest_loop.integrations.install:main",
+    ),
     Row("mcp", "serve the judge to MCP clients", function="pytest_loop.integrations.mcp_server:main"),
     Row("init", "write the manifest of a workload: init manifest", function="pytest_loop.cli.init_manifest:main"),
-    Row("mutate", "change the code in small ways: would the tests notice?", function="pytest_loop.cli.mutate:main"),
-    Row("doctor", "check clients, fence, warm sessions, git and versions", function="pytest_loop.cli.doctor:main"),
+    Row("mutate", "test your tests: change the code in small ways", function="pytest_loop.cli.mutate:main"),
+    Row(
+        "doctor",
+        "check clients and their hooks, fence, warm sessions, git and versions",
+        function="pytest_loop.integrations.doctor:main",
+    ),
     Row("merge", "make one verdict of the shards of a session", function="pytest_loop.cli.merge:main"),
     Row("schema", "print the JSON Schema of rule files", function="pytest_loop.cli.schema:main"),
 )
+
+
+COMMANDS = tuple(row.name for row in ROWS)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -123,6 +138,14 @@ def build_pytest_arguments(words: Sequence[str]) -> list[str]:
     """Return the arguments of pytest for a command line; ends the process for one that cannot be understood."""
     parser = _make_parser()
     words = [word.replace(PREFIX, "--", 1) if word.startswith(PREFIX) else word for word in words]
+    if not words:
+        parser.print_help(sys.stderr)
+        parser.exit(USAGE_ERROR)
+    if words[0] not in COMMANDS and not words[0].startswith("-"):
+        from difflib import get_close_matches
+
+        close = ", ".join(get_close_matches(words[0], COMMANDS, 2)) or "see pytest-loop --help"
+        parser.error(f"there is no command {words[0]!r} (did you mean {close}?)")
     values, rest = parser.parse_known_args(words)
     if rest and not values.row.takes_rest:
         values.parser.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -141,7 +164,10 @@ def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
         if not argument:
             values.parser.error("name a run with --run ALIAS, or delete all of them with: pytest-loop clean all")
     texts = argument if isinstance(argument, list) else [argument]
-    needs_value = _FLAGS[PREFIX + last].takes_value
+    option = _FLAGS[PREFIX + last]
+    if argument and not option.is_repeatable:
+        _check_value(option, argument, values.parser)
+    needs_value = option.takes_value
     yield from (f"{PREFIX}{last}={text}" if text or needs_value else f"{PREFIX}{last}" for text in texts)
     if values.run:
         yield f"{PREFIX}alias={values.run}"
@@ -154,6 +180,14 @@ def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
     yield from ["-v"] * values.verbose + ["-q"] * values.quiet
 
 
+def _check_value(option: Option[Any], text: str, parser: argparse.ArgumentParser) -> None:
+    """End the process for a value that the option does not take; pytest would show its own usage."""
+    try:
+        option.parse(text)
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
+
+
 def _split_runs(row: Row, values: argparse.Namespace) -> str:
     """Return the path among the words of `report`; the other words are the runs."""
     paths = [word for word in values.argument if "." in word or "/" in word]
@@ -162,13 +196,6 @@ def _split_runs(row: Row, values: argparse.Namespace) -> str:
         values.parser.error("expected at most two runs and one path like report.html")
     values.run = ",".join(runs) or values.run
     return paths[0] if paths else row.default
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that ends with the exit code of pytest for bad usage."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE_ERROR, f"{self.format_usage()}ERROR: {message}\n")
 
 
 def _make_parser() -> argparse.ArgumentParser:

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.rules import TESTS_SOURCE, SessionPlan
+from pytest_loop.core.model.rules import INFERRED_FILE, TESTS_SOURCE, SessionPlan
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.inference.command_candidate import Goal
 from pytest_loop.inference.document_types import DOCUMENT_TYPES, choose_document_name, find_document_path
 from pytest_loop.inference.task_intent import classify_task
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_types import is_change
-from pytest_loop.rules.sources import INFERRED_FILE
 from pytest_loop.settings.settings import Settings
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +49,9 @@ class DocumentCopy:
         elif self._is_apart(source) and can_ask(self.settings, self.console):
             path = self._ask(source)
         elif self._is_apart(source):
-            command = f"pytest --loop-resume={self.state.task_alias} --loop-output {source.name}"
-            self.console.print_line(f"copy it: {command}")
+            path = os.path.relpath(source, self.settings.folder)
+            self.console.print_line(f"copy it: {shlex.join(['cp', path, source.name])}")
+            path = ""
         if step := suggest_next_step(self.state, path):
             self.console.print_line(f"next: {step}")
 

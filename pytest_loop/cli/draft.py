@@ -16,9 +16,9 @@ from pytest_loop.cli.readiness import UnclearError, UserChoices
 from pytest_loop.cli.session_arguments import build_judging_arguments
 from pytest_loop.cli.task import TaskContext, check_measurable
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
-from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
+from pytest_loop.core.model.run_state import Progress, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import format_count
@@ -37,7 +37,7 @@ from pytest_loop.workspace.artifact import Artifact
 
 
 @dataclass(frozen=True)
-class Draft:
+class RunDraft:
     """A run before its confirmation; its artifact is the document, or the diff of the project's files.
 
     `plugins` are those of the session that collected the rules.
@@ -159,7 +159,7 @@ class Draft:
 
 def make_draft(
     settings: Settings, context: TaskContext, files: RunFiles, sessions: SessionFactory, console: Console
-) -> Draft:
+) -> RunDraft:
     """Collect the rules: those that the user named, else those of the project and those that can be inferred.
 
     Raises `NothingToJudgeError` without rules, and `UnclearError` for a task that cannot be measured.
@@ -191,19 +191,19 @@ def make_draft(
         _require_rules(plan)
     document = choose_document(settings, plan, context.task.text, files.folder)
     target = Target.ARTIFACT if document else Target.WORKSPACE
-    return Draft(settings, context, document or files.artifact, target, session, plan, plugins)
+    return RunDraft(settings, context, document or files.artifact, target, session, plan, plugins)
 
 
 def _draft_document(
     settings: Settings, context: TaskContext, task_type: TaskType, files: RunFiles, sessions: SessionFactory
-) -> Draft:
+) -> RunDraft:
     """Return the draft of a run of one document."""
     context, path = draft_document(settings, context, task_type, files.folder)
     session, plan, plugins = _collect_rule_file(settings, context, files, sessions)
     declared = next(filter(None, plan.documents.values()), "")
     if context.document and declared not in ("", context.document.artifact):  # the user has edited it
         path = check_format(settings.root / declared, task_type.template)
-    return Draft(settings, context, path, Target.ARTIFACT, session, _require_rules(plan), plugins)
+    return RunDraft(settings, context, path, Target.ARTIFACT, session, _require_rules(plan), plugins)
 
 
 def _collect_rule_file(

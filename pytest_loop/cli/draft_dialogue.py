@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.cli.document_draft import draft_answered_criteria, explain_templates
-from pytest_loop.cli.draft import Draft, make_draft
+from pytest_loop.cli.draft import RunDraft, make_draft
 from pytest_loop.cli.guards import guard_draft
 from pytest_loop.cli.inferred_rules import UncertainCommandError
 from pytest_loop.cli.readiness import UnclearError
@@ -42,7 +42,7 @@ class DraftDialogue:
     sessions: SessionFactory
     context: TaskContext
 
-    def make_draft(self) -> Draft:
+    def make_draft(self) -> RunDraft:
         """Return the draft; at a terminal a task that cannot be measured leads to the set-up."""
         while True:
             try:
@@ -51,7 +51,7 @@ class DraftDialogue:
             except UnclearError as error:
                 self._resolve(error)
 
-    def make_another_draft(self, error: UnclearError) -> Draft:
+    def make_another_draft(self, error: UnclearError) -> RunDraft:
         """Return a draft after the set-up, for one that turned out to be unclear."""
         self._resolve(error)
         return self.make_draft()
@@ -76,18 +76,18 @@ class DraftDialogue:
         task = replace(task, commands=(*task.commands, *answers.commands))
         self.context = replace(self.context, task=task, answers=answers)
 
-    def describe_rule_file(self, draft: Draft) -> Iterator[str]:
+    def describe_rule_file(self, draft: RunDraft) -> Iterator[str]:
         """Yield where the drafted rules of a document are kept."""
         if draft.context.document:
             path = self.files.rules
             name = path.relative_to(self.settings.root) if path.is_relative_to(self.settings.root) else path
-            yield f"rule file: {name} (yours to keep: judge by it again with `pytest` and its path)"
+            yield f"rule file: {name} (yours to keep)"
 
-    def can_revise(self, draft: Draft) -> bool:
+    def can_revise(self, draft: RunDraft) -> bool:
         """Return whether the user can be asked about the criteria and the limit of a document."""
         return draft.target is Target.ARTIFACT and can_ask(self.settings, self.console)
 
-    def revise(self, draft: Draft, question: str, limit: int) -> Draft | None:
+    def revise(self, draft: RunDraft, question: str, limit: int) -> RunDraft | None:
         """Ask for both confirmations; return another draft if the user changed it, None if it is confirmed.
 
         Raises `KeyboardInterrupt` if the user declines.
@@ -105,14 +105,14 @@ class DraftDialogue:
         self._change_answers(max_iterations=new_limit)
         return self.make_draft()
 
-    def _list_rule_files(self, draft: Draft) -> list[Path]:
+    def _list_rule_files(self, draft: RunDraft) -> list[Path]:
         """Return the rule files that a user may edit: the drafted one, or those of the project."""
         if draft.context.document:
             return [self.files.rules]
         sources = (criteria.source for criteria in draft.plan.criteria if criteria.source != TESTS_SOURCE)
         return [path for source in sources if (path := self.settings.root / source).is_file()]
 
-    def _edit(self, paths: list[Path]) -> Draft:
+    def _edit(self, paths: list[Path]) -> RunDraft:
         """Open the rule files in an editor until they can be collected."""
         while True:
             edit_files(paths, self.console)

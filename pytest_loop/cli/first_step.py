@@ -9,7 +9,7 @@ from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.command_candidate import Goal
-from pytest_loop.inference.task_intent import classify_task, find_content_words
+from pytest_loop.inference.task_intent import asks_for_more, classify_task, find_content_words
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
@@ -62,14 +62,13 @@ def decide_first_step(state: RunState, task: ParsedTask) -> RunState:
     `UnmeasuredError` for new behaviour, because no rule measures it.
     """
     intent = classify_task(task.task)
-    has_condition = bool(task.completion or task.commands)
-    if has_condition and (intent.is_ambiguous or not find_content_words(task.task)):
+    if (task.completion or task.commands) and not find_content_words(task.task):
         return state  # the task asks for its condition alone
     if intent.goal is Goal.REGRESSION_GATE:
         return state.replace(edits_first=True)
-    if intent.goal in _NEW_BEHAVIOUR:
-        wanted = shorten(task.task, 80)
+    if intent.goal in _NEW_BEHAVIOUR or asks_for_more(task.task):
+        request = shorten(task.task, 80)
         raise UnmeasuredError(
-            f"every rule passes before the first edit, so nothing measures {wanted!r}; do one of these:\n{_ADVICE}"
+            f"every rule passes before the first edit, so nothing measures {request!r}; do one of these:\n{_ADVICE}"
         )
     return state

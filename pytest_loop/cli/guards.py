@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from pytest_loop.cli.draft import Draft
+from pytest_loop.cli.draft import RunDraft
 from pytest_loop.cli.session_arguments import build_suite_arguments
 from pytest_loop.core.judging.run_draft import add_guards
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
@@ -23,7 +23,7 @@ NO_GUARDS = "none"
 _SELECTING = ("-k", "-m")
 
 
-def guard_draft(draft: Draft, sessions: SessionFactory) -> Draft:
+def guard_draft(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
     """Return the draft with every other test of the project as a guard; a document needs none."""
     settings = draft.settings
     if settings.workspace.guards == NO_GUARDS or draft.target is Target.ARTIFACT or _has_whole_suite(draft):
@@ -43,7 +43,7 @@ def guard_draft(draft: Draft, sessions: SessionFactory) -> Draft:
     )
 
 
-def _has_whole_suite(draft: Draft) -> bool:
+def _has_whole_suite(draft: RunDraft) -> bool:
     """Return whether every test of the project is a rule already."""
     settings, judging = draft.settings, draft.settings.judging
     is_selected = bool(settings.paths or judging.rules or judging.template or _unselect(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from pytest_loop.settings.settings import Settings
 _NO = ("n", "no")
 _NO_GUARDS = "none"
 _ALL_TESTS = "fix until the tests pass"
+_COMMAND_ADVICE = "to judge by a command, end the task with: until `COMMAND` passes"
+_WRITE = re.compile(r"\s*(?:please\s+)?(?:write|draft|compose)\b", re.IGNORECASE)
 _WRITING_GOALS = (Goal.DOCUMENTED, Goal.IMPLEMENT_FEATURE)
 
 
@@ -49,6 +52,8 @@ class _Inference:
     def infer(self, context: TaskContext) -> TaskContext:
         proposal = check_measurable(context, self.settings.root)
         is_doubtful = proposal.confidence is Confidence.LOW
+        if is_doubtful and self._may_be_text(context, proposal):
+            raise UnclearError(self._explain_text(context, proposal))
         if is_doubtful and self._can_ask and (answer := self._ask(proposal)):
             return self.infer(replace(context, task=replace(context.task, commands=(answer,))))
         # A task that writes something may mean a document, which needs no command.
@@ -61,6 +66,15 @@ class _Inference:
             proposal = replace(proposal, confidence=Confidence.HIGH, rationale=("you confirmed it",))
         criteria = tuple(map(self._measure_baseline, proposal.criteria))
         return replace(context, proposal=replace(proposal, criteria=(*criteria, *self._find_guards(proposal))))
+
+    def _may_be_text(self, context: TaskContext, proposal: Proposal) -> bool:
+        """Return whether a task asks to write something that no test of the project is about: there are none."""
+        is_writing = proposal.goal in _WRITING_GOALS and _WRITE.match(context.task.task)
+        return bool(is_writing) and not read_project(self.settings.root).find_tests()
+
+    def _explain_text(self, context: TaskContext, proposal: Proposal) -> str:
+        problem = f"nothing in the project says when this is done: {shorten(context.task.request)}"
+        return problem if self._can_ask else f"{problem}{_offer_tests(proposal)}\n  {_COMMAND_ADVICE}"
 
     def _find_guards(self, proposal: Proposal) -> Iterator[Criterion]:
         """Yield the command that runs the project's tests as a guard, where pytest does not collect them."""

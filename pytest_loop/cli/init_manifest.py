@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_loop.cli.console_script import USAGE_ERROR, Parser
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
 from pytest_loop.errors import LoopError, ManifestError
 from pytest_loop.run.console import Console
 from pytest_loop.run.questions import YES_BY_DEFAULT

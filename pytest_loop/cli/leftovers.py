@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_loop.cli.runs import SavedRun, read_run
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import VOID_KINDS, find_suspicious_changes, find_test_machinery
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import StateError
@@ -35,9 +34,9 @@ def refuse_leftovers(store: Store, root: Path, print_line: PrintLine) -> None:
         if paths := put_back(files.folder):
             print_line(describe_put_back(paths))
     runs = [run for files in idle if isinstance(run := read_run(files), SavedRun) and run.state.setup.seal]
-    here = [run for run in runs if Path(worktree.find_root(run.state, store)) == root]
-    latest = max(here, key=lambda run: run.state.updated_at, default=None)
-    for run in here:
+    runs_here = [run for run in runs if Path(worktree.find_root(run.state, store)) == root]
+    latest = max(runs_here, key=lambda run: run.state.updated_at, default=None)
+    for run in runs_here:
         is_killed = not run.state.is_over and run.files.owner is Owner.DEAD
         if is_killed or (run is latest and _is_void(run)):
             _refuse(run, root, is_killed=is_killed)
@@ -63,12 +62,12 @@ def _refuse(run: SavedRun, root: Path, *, is_killed: bool) -> None:
         return
     alias, names = run.files.alias, list_names(paths, _MAX_NAMES)
     if is_killed:
-        what = f"the run {alias!r} was killed, and {names} changed since it began"
+        problem = f"the run {alias!r} was killed, and {names} changed since it began"
         undo = f"pytest-loop stop --run {alias} puts sealed files back, pytest-loop restore 0 --run {alias} all files"
     else:
-        what = f"the last result of the run {alias!r} cannot count, and its edits are still there ({names})"
+        problem = f"the last result of the run {alias!r} cannot count, and its edits are still there ({names})"
         undo = f"pytest-loop restore 0 --run {alias} undoes them"
-    raise StateError(f"{what}: {undo}; pytest-loop clean {alias} forgets the run and keeps the files")
+    raise StateError(f"{problem}: {undo}; pytest-loop clean {alias} forgets the run and keeps the files")
 
 
 def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
@@ -79,7 +78,7 @@ def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
         for text in ProjectChanges(project).read_start_sources(is_sealed=False)
         for name in find_test_machinery(text)
     )
-    is_linted = not all(is_test_rule(rule) for rule in run.state.criteria.rules)
+    is_linted = not run.state.criteria.has_tests_only
     changes = find_suspicious_changes(ProjectChanges(project).list_sources(), machinery, is_linted=is_linted)
     yield from dict.fromkeys(finding.path for finding in changes)
 

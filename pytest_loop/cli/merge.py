@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_loop import hookspecs
-from pytest_loop.cli.console_script import USAGE_ERROR, Parser
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
 from pytest_loop.core.judging.score import apply_custom_score
 from pytest_loop.core.judging.shards import (
     ShardEvidence,

@@ -6,9 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_loop.cli.console_script import USAGE_ERROR, Parser
-from pytest_loop.repair.mutation.mutation_process import MutationError, measure_mutants
-from pytest_loop.repair.mutation.mutation_request import DEFAULT_SECONDS, MutationRequest, MutationResult
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
+from pytest_loop.repair.mutation.mutation_request import (
+    DEFAULT_SECONDS,
+    MutationError,
+    MutationRequest,
+    MutationResult,
+    measure_mutants,
+)
 from pytest_loop.rules.checks.data_checks import OPERATORS
 from pytest_loop.rules.checks.mutation_check import parse_comparison
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pytest_loop.core.model.run_origin import Origin
+from pytest_loop.core.model.run_setup import Origin
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_repository import GitRepository
@@ -22,7 +22,7 @@ def describe_origin(root: Path, arguments: Sequence[str]) -> Origin:
     return Origin(
         command=Redactor(os.environ)(f"pytest {shlex.join(arguments)}"),
         revision=_find_revision(root),
-        versions={"Python": platform.python_version()} | {name: _find_version(name) for name in _PACKAGES},
+        versions={"Python": platform.python_version()} | {name: find_version(name) for name in _PACKAGES},
     )
 
 
@@ -34,7 +34,8 @@ def _find_revision(root: Path) -> str:
         return ""
 
 
-def _find_version(name: str) -> str:
+def find_version(name: str) -> str:
+    """Return the version of an installed package, or `unknown`."""
     try:
         return version(name)
     except PackageNotFoundError:  # a source tree on the path

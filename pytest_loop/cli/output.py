@@ -20,13 +20,13 @@ from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
+from pytest_loop.run.ending import read_change
 from pytest_loop.settings.options import OutputSettings
 from pytest_loop.store import disk
 from pytest_loop.store.history import History
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads.debrief import render_debrief
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.project_diff import extract_diff
 
 MAX_DOCUMENT_LENGTH = 256 * 1024
 
@@ -89,7 +89,7 @@ def write_comparison(output: OutputSettings, runs: Sequence[RunFiles], print_lin
 def _read_change(files: RunFiles, state: RunState) -> tuple[str, str]:
     """Return the diff of the project since the run began, or the document that the run has written."""
     if state.setup.target is Target.WORKSPACE:
-        return extract_diff(Artifact(files.artifact).read_text() or ""), ""
+        return read_change(state, files), ""
     path = files.project / state.setup.artifact if state.setup.artifact else files.artifact
     return "", clip_text(Artifact(path).read_text() or "", MAX_DOCUMENT_LENGTH)
 
@@ -110,7 +110,7 @@ def write_debrief(files: RunFiles, path: str, print_line: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events; missing folders are created."""
     state, history = files.read()
     if not isinstance(state, ExperimentState):
-        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+        raise StateError(f"a debrief needs a run of a workload: {files.alias} has no cases")
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError
@@ -80,7 +79,7 @@ class Readiness:
 
         `is_detailed` adds how the clarity was scored.
         """
-        if is_detailed or self.reversibility.pre_check:
+        if is_detailed:
             kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
             yield f"workflow: {kind}, undo {self.reversibility.kind.value}: {self.reversibility.reason}"
         if is_detailed or self.shape is Shape.UNCLEAR:
@@ -92,10 +91,12 @@ class Readiness:
             reasons = ["SHAPE.md: its spec score is below 5"] if is_by_shape_file else []
             lines = "\n".join(f"  {reason}" for reason in (*reasons, *self.clarity.missing))
             raise UnclearError(f"this is not clear enough to start:\n{lines}")
-        for number, step in enumerate(self.reversibility.pre_check, 1):
-            yield f"pre-check {number}: {step}"
-        if self.missing:
-            yield f"lacking: {'; '.join(self.missing)}"
+        if self.reversibility.pre_check and not is_detailed:
+            lacking = f", and lacks {'; '.join(self.missing)}" if self.missing else ""
+            yield f"hard to take back ({self.reversibility.reason}){lacking}: -v says what to check before the start"
+        elif self.reversibility.pre_check:
+            yield from (f"pre-check {number}: {step}" for number, step in enumerate(self.reversibility.pre_check, 1))
+            yield from (f"lacking: {measure}" for measure in self.missing)
 
 
 def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
@@ -133,7 +134,7 @@ def assess_readiness(state: RunState, choices: UserChoices, project: ProjectCont
 
 def _make_draft_rule(rule: RunRule, template_rules: frozenset[str]) -> DraftRule:
     kind = _KINDS.get(rule.proof, rule.proof.value)
-    if is_test_rule(rule):
+    if rule.is_test:
         kind = "tests"
     elif isinstance(rule.check, str):
         kind = "sentence"

@@ -66,7 +66,7 @@ def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
         raise StateError(f"several runs are active ({names}): name one with --loop-alias")
     files = busy[0] if busy else store.find_current_run()
     if files is None:
-        raise StateError(f"there is no active run to {purpose}: --loop-list shows all of them")
+        raise StateError(f"there is no active run to {purpose}: pytest-loop list shows all runs")
     return files
 
 

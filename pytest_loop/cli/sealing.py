@@ -10,21 +10,20 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_loop.cli.draft import Draft, list_rule_file_problems
-from pytest_loop.cli.judge_reads import find_read_patterns
-from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.cli.draft import RunDraft, list_rule_file_problems
+from pytest_loop.core.judging.run_draft import apply_baseline
 from pytest_loop.core.model.rules import Outcome, Phase, Proof, Severity
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
-from pytest_loop.inference.judging_scripts import find_judging_scripts
-from pytest_loop.inference.named_files import find_named_files
+from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_opened
-from pytest_loop.session.repeat import KnownResult, fail_all_again
-from pytest_loop.session.result import SessionResult
+from pytest_loop.run.judge_reads import find_read_patterns
+from pytest_loop.session.repeat import fail_all_again
+from pytest_loop.session.result import KnownResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
@@ -39,7 +38,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 from pytest_loop.workspace.session_outputs import OutputWatch, is_written_since
 
 
-def seal_files(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
+def seal_files(draft: RunDraft, state: RunState, files: RunFiles) -> SealedFiles:
     """Return the files of the project, with those sealed that decide verdicts; a run of a document may change it alone.
 
     If a rule runs a command, its verdict may depend on tests of any language and on files of build tools: they are
@@ -50,12 +49,12 @@ def seal_files(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
     tests = dict.fromkeys(node_id.partition("::")[0] for node_id in node_ids)
     paths = [*(path for path in tests if path not in draft.plan.doctest_sources), *draft.plan.judges]
     globs, allow = settings.workspace.seal, settings.workspace.allow
-    named = find_named_files(draft.context.task.text) if draft.target is Target.WORKSPACE else ()
-    unseal = (*settings.workspace.unseal, *named)
+    named_files = find_named_files(draft.context.task.text) if draft.target is Target.WORKSPACE else ()
+    unseal = (*settings.workspace.unseal, *named_files)
     if any(rule.proof is Proof.REVIEW for rule in rules):
         prompts = (f"/{settings.agents.prompts.strip('/')}/",) if settings.agents.prompts else ()
         globs = (*GUIDANCE_FILES, *prompts, *globs)
-    if any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules):
+    if any(rule.is_command for rule in rules):
         files_of_project = read_project(settings.root)
         paths += files_of_project.find_tests()
         paths += find_judging_scripts(
@@ -82,7 +81,7 @@ def _find_packages(root: Path, paths: Iterable[str]) -> set[str]:
     return {folder for folder in folders if (root / folder / "__init__.py").exists()}
 
 
-def find_named_seal(draft: Draft, project: SealedFiles) -> tuple[str, ...]:
+def find_named_seal(draft: RunDraft, project: SealedFiles) -> tuple[str, ...]:
     """Return the patterns of the task that unseal something."""
     patterns = PathPatterns(pattern for pattern in project.sealed.patterns if not pattern.startswith("!"))
     return tuple(
@@ -90,7 +89,7 @@ def find_named_seal(draft: Draft, project: SealedFiles) -> tuple[str, ...]:
     )
 
 
-def seal_document(draft: Draft, state: RunState, project: SealedFiles) -> RunState:
+def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> RunState:
     """Return the state of a document's run with its seal; there is nothing to evaluate before the first edit.
 
     Raises `UsageError` if tests are to be written first: rules judge a document.
@@ -126,7 +125,7 @@ class SealedState(NamedTuple):
     known: KnownResult
 
 
-def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
+def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
     """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
     The first evaluation shows what sessions read, which belongs to the judge, and what they write. Where it cannot
@@ -141,11 +140,11 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     watch, started = WriteWatch(project), time.time_ns()
     first = _evaluate_baseline(state, session)
     written = watch.find_written()
-    reads = [(path, owner) for path, owner in first.reads if not is_written_since(project.root / path, started)]
-    read_patterns = find_read_patterns(project, reads, first.plugin_files)
+    reads = [(path, owner) for path, owner in first.result.reads if not is_written_since(project.root / path, started)]
+    read_patterns = find_read_patterns(project, reads, first.result.plugin_files)
     project.extend(read_patterns, ())
-    if all(is_test_rule(rule) for rule in state.criteria.rules):  # commands may search modules elsewhere
-        project.module_folders = tuple(sorted({".", *first.module_folders}))
+    if state.criteria.has_tests_only:  # commands may search modules elsewhere
+        project.module_folders = tuple(sorted({".", *first.result.module_folders}))
     seal = project.record_seal(opened)
     changed = compare_trees(before, project.start).exclude(PathPatterns(read_patterns))
     written = tuple(sorted({*written, *changed.paths}))
@@ -163,16 +162,16 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
         "left_out": record_left_out(project, opened),
         "taken_at": time.time_ns(),
         "session_seconds": min(first.duration, second.duration),
-        "plugins": tuple(sorted(first.plugins | second.plugins)),
+        "plugins": tuple(sorted(first.result.plugins | second.result.plugins)),
         "unstable": unstable,
         "unjudged": unjudged,
         "module_folders": project.module_folders,
         "named": find_named_seal(draft, project),
         "doctest_sources": draft.plan.doctest_sources,
-        "replaced_tests": tuple(sorted({*first.replaced_tests, *second.replaced_tests})),
+        "replaced_tests": tuple(sorted({*first.result.replaced_tests, *second.result.replaced_tests})),
         "test_counts": {key: min(count, second.test_counts.get(key, 0)) for key, count in first.test_counts.items()},
         "ignored": find_ignored_sources(project.root, project.start.entries),
-        "interference": tuple(sorted(first.interference | second.interference)),
+        "interference": tuple(sorted({*first.result.interference, *second.result.interference})),
         "guard_seconds": sum(first.seconds.get(rule.key, 0.0) for rule in criteria.guards),
     }
     goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
@@ -182,7 +181,7 @@ def take_baseline(draft: Draft, state: RunState, project: SealedFiles, state_fol
     return SealedState(state, failing, KnownResult(project.digest, second.result))
 
 
-def _needs_second_session(draft: Draft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
+def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
     """Return whether one session does not say enough: it died, a fence may disturb it, or a failure does not repeat.
 
     A test that passes when it is repeated alone is flaky, or depends on others: only the whole suite can tell.
@@ -199,22 +198,13 @@ def _needs_second_session(draft: Draft, first: BaselineSession, project: SealedF
 
 
 class BaselineSession(NamedTuple):
-    """The worst outcome and the seconds of each rule in one session, and what the session found out about its code.
+    """One session before the first edit: the worst outcome, the seconds and the number of tests of each rule."""
 
-    `duration` is the time of the whole session. `reads`, `module_folders` and `plugin_files` are those of its result.
-    """
-
+    result: SessionResult
+    duration: float
     outcomes: dict[str, Outcome]
     seconds: dict[str, float]
-    plugins: frozenset[str]
-    replaced_tests: tuple[str, ...]
-    interference: frozenset[tuple[str, str]]
     test_counts: dict[str, int]
-    duration: float
-    reads: frozenset[tuple[str, str]]
-    module_folders: frozenset[str]
-    plugin_files: frozenset[str]
-    result: SessionResult
 
 
 def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
@@ -230,9 +220,7 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
         raise StateError(
             "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
         )
-    evidence = result.group_by_rule(rule.key for rule in state.criteria.rules)
-    modules = filter(is_module_rule, state.criteria.rules)
-    evidence |= {rule.key: result.find_module_evidence(rule.id) for rule in modules}
+    evidence = result.collect_evidence(state.criteria.rules)
     outcomes = {
         key: max((piece.outcome for piece in pieces), key=lambda outcome: outcome.rank)
         for key, pieces in evidence.items()
@@ -240,16 +228,4 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
     }
     seconds = {key: sum(piece.seconds for piece in pieces) for key, pieces in evidence.items()}
     counts = {key: min(piece.tests[0] if piece.tests else 0 for piece in pieces) for key, pieces in evidence.items()}
-    return BaselineSession(
-        outcomes,
-        seconds,
-        result.plugins,
-        result.replaced_tests,
-        frozenset(result.interference),
-        {key: count for key, count in counts.items() if count},
-        duration,
-        frozenset(result.reads),
-        frozenset(result.module_folders),
-        frozenset(result.plugin_files),
-        result,
-    )
+    return BaselineSession(result, duration, outcomes, seconds, {key: count for key, count in counts.items() if count})

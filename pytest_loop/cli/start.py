@@ -15,7 +15,7 @@ from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
 from pytest_loop.cli.delegation import Delegation
 from pytest_loop.cli.document_copy import DocumentCopy, check_output_path
-from pytest_loop.cli.draft import Draft
+from pytest_loop.cli.draft import RunDraft
 from pytest_loop.cli.draft_dialogue import DraftDialogue
 from pytest_loop.cli.first_step import begin_work
 from pytest_loop.cli.leftovers import refuse_leftovers
@@ -45,9 +45,8 @@ from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import experiment_text
 from pytest_loop.show.draft_text import DraftFacts, render_draft
-from pytest_loop.store.project_runs import Store
+from pytest_loop.store.project_runs import Store, make_alias
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workloads.pipeline import Calibration
@@ -161,7 +160,7 @@ class Start:
 
     def _draft_run(self, dialogue: DraftDialogue) -> RunState:
         """Return the state that was confirmed; the draft of a document is shown again whenever the user changes it."""
-        draft: Draft | None = dialogue.make_draft()
+        draft: RunDraft | None = dialogue.make_draft()
         while draft is not None:
             try:
                 state, readiness = self._prepare(draft, dialogue.files)
@@ -177,7 +176,7 @@ class Start:
             draft = dialogue.revise(draft, question, state.max_iterations)
         return mark_confirmed(state, "terminal")
 
-    def _prepare(self, draft: Draft, files: RunFiles) -> tuple[RunState, Readiness]:
+    def _prepare(self, draft: RunDraft, files: RunFiles) -> tuple[RunState, Readiness]:
         """Seal and take the baseline, show the draft, and return the state that the run would begin with."""
         state = self._choose_agent(draft.build_state(files.alias))
         self.runner.check_candidates(state)
@@ -231,7 +230,7 @@ class Start:
         agent = choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
         return state.replace(agents=(agent,)) if agent else state
 
-    def _seal(self, draft: Draft, state: RunState, files: RunFiles) -> RunState:
+    def _seal(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
         """Seal what judges; a draft that the user has revised is sealed anew."""
         if self.project:
             self.project.discard()

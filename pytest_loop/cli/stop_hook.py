@@ -28,6 +28,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
@@ -215,7 +216,7 @@ class StopHook:
         critique = hook(evaluation=evaluation, critique=critique) or critique
         threshold = float(criteria.phase[Phase.B].threshold)
         counts = f"{evaluation.passing} of {evaluation.total} rules pass"
-        head = f"The rules do not pass: score {evaluation.score:.3g} of {threshold:g}, {counts}."
+        head = f"The rules do not pass: score {format_score(evaluation.score)} of {threshold:g}, {counts}."
         text = fence_text(Redactor(os.environ)(critic.render_critique(critique)), secrets.token_hex(4))
         return f"{head} Fix what fails, and do not change what judges.\n{text}"
 

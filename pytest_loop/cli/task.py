@@ -26,7 +26,7 @@ from pytest_loop.inference.task_refusal import Refusal, refuse_command
 from pytest_loop.inference.task_types import TaskType
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.store.run_names import make_alias
+from pytest_loop.store.project_runs import make_alias
 
 MAX_TEXT_LENGTH = 200_000
 
@@ -172,12 +172,11 @@ class TaskContext:
         return tuple(dict.fromkeys(target for criterion in self.proposal.criteria for target in criterion.targets))
 
     def render_notes(self, *, is_detailed: bool = True) -> Iterator[str]:
-        """Render what was inferred, and what could not be; that the project's tests judge needs no line."""
+        """Render what could not be inferred; with details also why the rules were."""
         if self.proposal:
-            is_plain = all(criterion.is_project_tests for criterion in self.proposal.criteria)
-            if is_detailed or not is_plain:
-                reasons = f": {'; '.join(self.proposal.rationale)}" if is_detailed else ""
-                yield f"inferred: {self.proposal.criterion} ({self.proposal.confidence.value}){reasons}"
+            if is_detailed:
+                reasons = "; ".join(self.proposal.rationale)
+                yield f"inferred: {self.proposal.criterion} ({self.proposal.confidence.value}): {reasons}"
             yield from (f"note: {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
         criteria = self.document.criteria if self.document else None
         if criteria and criteria.words:

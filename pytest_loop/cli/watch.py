@@ -16,6 +16,7 @@ from pytest_loop.cli.document import resolve_artifact
 from pytest_loop.cli.session_arguments import build_judging_arguments
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.interrupts import interrupt_on_signals
@@ -130,7 +131,7 @@ class Watcher:
         return changed - self._ignored
 
     def _scan(self, before: FileTree) -> FileTree:
-        return scan_files(self.root, self.scope, before, trust_stat=True)
+        return scan_files(self.root, self.scope, before, before)
 
     def _wait_until_stable(self, tree: FileTree) -> FileTree:
         """Return the files after an editor, or git, has written all of them."""
@@ -151,4 +152,4 @@ class Watcher:
             self.has_passed = evaluation.total > 0 and evaluation.is_reached
             verdict = "PASS" if self.has_passed else "FAIL"
             counts = f"{evaluation.passing} of {evaluation.total} rules pass"
-            self.print_line(f"{verdict}: score {evaluation.score:.3g}, {counts}")
+            self.print_line(f"{verdict}: score {format_score(evaluation.score)}, {counts}")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from pytest_loop.inference.data_files import get_mapping
@@ -50,13 +48,3 @@ def decide_stop(text: str | None) -> StopAnswer:
 def _is_met(value: Any) -> bool:
     """Return whether a criterion is met: `true`, or a mapping with `met: true`."""
     return value is True or get_mapping(value).get("met") is True
-
-
-def count_stuck_rounds(rounds: Sequence[Collection[str]]) -> int:
-    """Return how many of the latest rounds had the same unmet criteria as the round before them."""
-    count = 0
-    for current, previous in pairwise(frozenset(unmet) for unmet in reversed(rounds)):
-        if previous != current or not current:
-            break
-        count += 1
-    return count

@@ -92,6 +92,8 @@ _BUILDING = _compile(
     r"\b(?:implement|introduce|develop|support)\w*\b",
     r"\b(?:add|create|write|generate|make a|build an?|build new|new feature)\b",
 )
+_MAKING = _compile(_FIXING.pattern, _BUILDING.pattern)
+_CLAUSE_END = _compile(r"[,;\n]", r"\.(?=\s|$)", r"\b(?:and|until|then|but|while)\b")
 # Verbs that name a class but nothing measured; the first in the text counts.
 _BY_VERB: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
     (Goal.REGRESSION_GATE, _REFACTORING, PURPOSES[Goal.REGRESSION_GATE]),
@@ -173,6 +175,14 @@ def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], 
 def is_measured(text: str) -> bool:
     """Return whether a text names something that a command can decide."""
     return bool(_find_measured(text) or _NO_ERRORS.fullmatch(text))
+
+
+def asks_for_more(task: str) -> bool:
+    """Return whether a clause of a task builds or fixes something else than what its conditions measure."""
+    return any(
+        len(others := _MAKING.sub(" ", clause)) < len(clause) and not is_measured(clause) and find_content_words(others)
+        for clause in _CLAUSE_END.split(task)
+    )
 
 
 def _find_measured(text: str) -> dict[Goal, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,12 +12,11 @@ from pathlib import PurePosixPath
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.command_candidate import TRUST_ORDER, CommandCandidate, Goal
 from pytest_loop.inference.coverage_criteria import DEFAULT_COVERAGE
-from pytest_loop.inference.foreign_language import is_foreign
 from pytest_loop.inference.loop_commands import LoopCommand
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.task_intent import METRIC, Intent, find_content_words, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.tool_purposes import Purpose
+from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 MAX_REWORDINGS = 3
 _PRAISE = re.compile(
@@ -106,7 +106,7 @@ class TaskAdvisor:
 
     def refuse_unclear(self, gaps: tuple[str, ...]) -> Refusal:
         """Refuse a task that does not say what to do or when it is done."""
-        if is_foreign(self.task.request):
+        if _is_foreign_language(self.task.request):
             command = self._find_root_command(Purpose.TEST) or _USUAL_COMMANDS[Purpose.TEST]
             return Refusal(
                 "only English is understood here: say it in English, or keep your words and add the command that "
@@ -201,3 +201,29 @@ def _find_module(project: Project) -> str | None:
         and not PurePosixPath(path).name.startswith(".")
     )
     return min(modules, key=lambda path: (_SIDE_FOLDER.match(path) is not None, path.count("/"), path), default=None)
+
+
+_ENGLISH = split_names(
+    "the a an and or of to in on for with by from is are be it this that these those all until when if so not no make "
+    "fix add write create update improve refactor run keep loop iterate please my our your we you what which every"
+)
+# Short words of Spanish, Portuguese, French, Italian, German, Dutch, Polish and Turkish that English does not have.
+_OTHERS = split_names(
+    "el los las del que una para con por hasta esta este todos todas y en se o os um uma com não nao até dos das as "
+    "le les des une dans pour avec et sur tous toutes jusqu ce cette il lo gli che della dei delle per fino nel "
+    "der die den dem und nicht bis alle mit für fur ein eine einen im zu auf ist sind het een niet voor met "
+    "tot van w na nie wszystkie aż popraw bütün tüm için ve bir hata kadar testleri"
+)
+
+
+def _is_foreign_language(text: str) -> bool:
+    """Return whether a text is most likely not English: another script, or short words of another language."""
+    letters = [character for character in text if character.isalpha()]
+    if not letters:
+        return False
+    latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    if latin * 2 < len(letters):
+        return True
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    english = sum(word in _ENGLISH for word in words)
+    return sum(word in _OTHERS for word in words) > english

@@ -1,1 +1,1 @@
-"""Bring the judge into other tools: clients of agents, MCP, prices, notifications. Imported only on request."""
+"""Bring the judge into other tools: clients of agents and MCP servers. Imported only on request."""

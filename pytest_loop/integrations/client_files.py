@@ -1,4 +1,4 @@
-"""The files that clients of agents read: one row per client with its hook, MCP server, skill and command."""
+"""The files that clients of agents read: one row per client with its hook, MCP server and skill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ SERVER = "pytest-loop"
 GATE = "--loop-gate"
 _SECONDS = 600
 _SKILL = "skill/SKILL.md"
-_COMMAND = "skill/command.md"
 # Codex's table of MCP servers is the only part of a client that is not JSON.
 TABLE = f"[mcp_servers.{SERVER}]"
 
@@ -74,6 +73,14 @@ def _make_cursor_hook(line: str) -> Entry:
     return Entry(("hooks", "stop"), {"command": line, "timeout": _SECONDS}, GATE)
 
 
+def _make_copilot_hook(line: str) -> Entry:
+    return Entry(("hooks", "Stop"), {"type": "command", "command": line, "timeout": _SECONDS}, GATE)
+
+
+def _make_version(_line: str) -> Entry:
+    return Entry(("version",), 1)
+
+
 def _make_server(*keys: str) -> Callable[[str], Entry]:
     return lambda line: Entry((*keys, SERVER), {"command": "sh", "args": ["-c", line]})
 
@@ -94,9 +101,8 @@ CLIENTS = {
             JsonPart(".claude/settings.json", ".claude/settings.json", _make_hook("Stop"), is_gate=True),
             JsonPart(".mcp.json", ".claude.json", _make_server("mcpServers")),
             _make_skill(".claude"),
-            FilePart(f".claude/commands/{SERVER}.md", f".claude/commands/{SERVER}.md", _COMMAND),
         ),
-        "Claude Code asks once whether to use the MCP server; /hooks shows the Stop hook.",
+        "Claude Code asks once whether to use the MCP server; without a terminal: claude -p --mcp-config .mcp.json",
     ),
     "codex": ClientFiles(
         (
@@ -131,7 +137,7 @@ CLIENTS = {
     ),
     "cursor": ClientFiles(
         (
-            JsonPart(".cursor/hooks.json", ".cursor/hooks.json", lambda _line: Entry(("version",), 1), is_gate=True),
+            JsonPart(".cursor/hooks.json", ".cursor/hooks.json", _make_version, is_gate=True),
             JsonPart(".cursor/hooks.json", ".cursor/hooks.json", _make_cursor_hook, is_gate=True),
             JsonPart(".cursor/mcp.json", ".cursor/mcp.json", _make_server("mcpServers")),
             _AGENTS_SKILL,
@@ -140,10 +146,13 @@ CLIENTS = {
     ),
     "vscode": ClientFiles(
         (
+            JsonPart(f".github/hooks/{SERVER}.json", f".copilot/hooks/{SERVER}.json", _make_version, is_gate=True),
+            JsonPart(f".github/hooks/{SERVER}.json", f".copilot/hooks/{SERVER}.json", _make_copilot_hook, is_gate=True),
             JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers"), has_comments=True),
             _AGENTS_SKILL,
         ),
-        "VS Code starts the server when a chat in agent mode asks for it; it has no Stop hook.",
+        "VS Code asks once whether to start the server. Copilot, also its command-line client, runs the hook "
+        "only in a folder that you trust.",
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import json
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
 from pytest_loop.errors import LoopError
 from pytest_loop.integrations.client_files import (
     CLIENTS,
@@ -36,14 +36,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-USAGE_ERROR = 4
 _LINE = re.compile(r"at line (\d+)")
 
 
 def main(words: Sequence[str]) -> int:
-    """Install into a client as the words say, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="pytest-loop install", description="bring the judge into a client of agents")
-    parser.add_argument("client", choices=sorted(CLIENTS), help="the client that you use")
+    """Install into the client that the arguments name, and return the exit code."""
+    parser = Parser(prog="pytest-loop install", description="Connect the judge to a coding agent.")
+    parser.add_argument("client", choices=sorted(CLIENTS), help="your coding agent")
     parser.add_argument("--dry-run", action="store_true", help="show the changes, and write nothing")
     parser.add_argument("--remove", action="store_true", help="remove what was installed")
     parser.add_argument("--user", action="store_true", help="write into your home folder, for all projects")
@@ -73,7 +72,7 @@ class Installation:
     is_user: bool = False
 
     def plan(self, client: str, *, is_removal: bool) -> dict[str, tuple[str, str]]:
-        """Return the text of every file that changes, before and after; an empty one does not exist."""
+        """Return the text of every file that changes, before and after; empty if there is no file."""
         texts: dict[str, tuple[str, str]] = {}
         for part in CLIENTS[client].parts:
             path = part.user_path if self.is_user else part.path

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.cli.command_parser import USAGE_ERROR
 from pytest_loop.cli.runs import describe_status, find_run
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import LoopError
@@ -26,7 +27,6 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.show.html.report_page import render_report
 from pytest_loop.store.project_runs import Store
 
-USAGE_ERROR = 4
 _INSTRUCTIONS = """\
 The judge of this project: its tests and rules decide whether work is done. Call `evaluate` before you say that you are
 done, fix the causes of what fails, and never edit tests or rules. Only a person starts, confirms or extends runs."""
@@ -71,15 +71,14 @@ class Runs:
 
     def start(self, task: str) -> str:
         """Return the draft of a run, and the command with which a person confirms it."""
-        words = ["pytest", "--loop-task", task]
-        draft = self._call("pytest", *words[1:])
-        return f"{draft}\nA person starts this run with: {shlex.join(words)}"
+        draft = self._call("pytest", f"--loop-task={task}")
+        return f"{draft}\nA person starts this run with: {shlex.join(('pytest', '--loop-task', task))}"
 
     def describe(self, run: str) -> str:
         return self._call("pytest_loop", "status", *_name(run))
 
     def stop(self, reason: str, run: str) -> str:
-        return self._call("pytest_loop", "stop", reason or "an agent asked for it", *_name(run))
+        return self._call("pytest_loop", "stop", *_name(run), "--", reason or "an agent asked for it")
 
     def read_diff(self, run: str) -> str:
         """Return the change of a run so far."""
@@ -110,7 +109,7 @@ class Runs:
 
 
 def _name(run: str) -> tuple[str, ...]:
-    return ("--run", run) if run else ()
+    return (f"--run={run}",) if run else ()
 
 
 def make_server(judge: WarmJudge, runs: Runs) -> Any:

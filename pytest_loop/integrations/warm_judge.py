@@ -72,7 +72,7 @@ class WarmJudge:
                 "passes": rule.id not in evaluation.unmet,
             }
             for rule in criteria.rules
-            if not rule.holdout
+            if not rule.held_out
         ]
 
     def _evaluate(self) -> Data:

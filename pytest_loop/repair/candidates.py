@@ -59,7 +59,6 @@ class EditCandidate:
     edits: TextEdits
     template: str
     line: int
-    suspicion: float
     score: float
     tokens: int
 
@@ -141,14 +140,9 @@ class _Edits:
 
 
 class CandidateQueue:
-    """Yield candidates best first, and make the edits of a node only when its turn comes.
+    """Yield candidates best first, and make the edits of a node only when its turn comes."""
 
-    The seed decides the order of equal scores.
-    """
-
-    def __init__(
-        self, suspicion: Mapping[tuple[str, int], float], hints: Hints, exceptions: tuple[str, ...], seed: int
-    ) -> None:
+    def __init__(self, suspicion: Mapping[tuple[str, int], float], hints: Hints, exceptions: tuple[str, ...]) -> None:
         self._lines: dict[str, dict[int, float]] = {}
         for (path, line), score in suspicion.items():
             self._lines.setdefault(path, {})[line] = score
@@ -158,7 +152,7 @@ class CandidateQueue:
         self._weights = sorted(weights, key=lambda pair: -pair[1])
         self._weights_by_node: dict[type[ast.AST], tuple[tuple[Template, float], ...]] = {}
         self._modules: dict[str, EditUnit] = {}
-        self._generator = random.Random(seed)  # noqa: S311 - an order, not a secret
+        self._generator = random.Random(0)  # noqa: S311 - the order of equal scores
         self._count = 0
         self._heap: list[tuple[float, bool, float, int, EditCandidate | EditUnit | _Node | _Edits]] = []
 
@@ -217,7 +211,7 @@ class CandidateQueue:
         for rank, edits in islice(source.edits, _EDITS_AT_A_TIME):
             size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
             value = source.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
-            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, place.suspicion, value, size)
+            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, value, size)
             self._push(value, _widen_unit(candidate, self._modules[str(place.unit.source.path)]))
         if rank is not None:
             self._push(source.bound / (2 + rank) ** _RANK_EXPONENT, source)
@@ -228,10 +222,9 @@ def rank_candidates(
     suspicion: Mapping[tuple[str, int], float],
     hints: Hints = Hints(),  # noqa: B008 - frozen
     exceptions: tuple[str, ...] = (),
-    seed: int = 0,
 ) -> Iterator[EditCandidate]:
     """Yield every candidate, best first."""
-    queue = CandidateQueue(suspicion, hints, exceptions, seed)
+    queue = CandidateQueue(suspicion, hints, exceptions)
     for source in sources:
         queue.add_source(source)
     return iter(queue)

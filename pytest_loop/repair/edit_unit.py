@@ -65,10 +65,12 @@ class EditUnit:
             yield from self._walk(child)
 
     def _has_position(self, node: ast.AST, child: ast.AST) -> bool:
-        """Return whether a node has a usable position; only some parts of f-strings have not."""
+        """Return whether a node has a usable position; parts of f-strings have not, before Python 3.12 also values."""
         if isinstance(node, ast.JoinedStr):
-            return node in self.source.placed_fstrings and isinstance(child, ast.FormattedValue)
-        return not (isinstance(node, ast.FormattedValue) and child is node.format_spec)
+            return isinstance(child, ast.FormattedValue)
+        if isinstance(node, ast.FormattedValue):
+            return child is node.value and self.source.is_placed(node.value)
+        return True
 
     @property
     def function(self) -> FunctionNode | None:

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_loop.processes.process_tree import die_with_parent
-from pytest_loop.repair import repair_report
+from pytest_loop.repair import repair_report, sandbox
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
 from pytest_loop.repair.import_round import ImportFailures, ImportRound
-from pytest_loop.repair.repair_request import RepairRequest, RepairResult, SearchProgress
+from pytest_loop.repair.repair_request import RepairRequest, RepairResult, SearchPlan
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_round import SearchRound
 
+_MAX_ROUNDS = 8
 _MIN_ROUND_SECONDS = 1.0
 _COLLECTION_SLACK = 15.0
 _IMPORT_SHARE = 0.5  # of the time, where other tests could be fixed too
-
-
-class ResultWriter:
-    """Write JSON lines unbuffered to a file, or to an open descriptor given by its number."""
-
-    def __init__(self, target: str) -> None:
-        if target.isdecimal():
-            self.descriptor = int(target)
-        else:
-            self.descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.set_inheritable(self.descriptor, False)
-
-    def write(self, value: SearchProgress | RepairResult) -> None:
-        data = memoryview(value.model_dump_json().encode() + b"\n")
-        while data:
-            data = data[os.write(self.descriptor, data) :]
 
 
 class Engine:
@@ -46,29 +28,22 @@ class Engine:
     This process imports nothing of the project: each round does that in a fork, with the edits of earlier rounds.
     """
 
-    def __init__(self, request: RepairRequest, writer: ResultWriter) -> None:
+    def __init__(self, request: RepairRequest, result_file: Path) -> None:
         self._request = request
-        self._writer = writer
+        self._result_file = result_file
         self._is_stop_requested = False
         self._started = time.monotonic()
 
     def run(self) -> RepairResult:
         """Search, write the result, and remove all temporary files."""
-        die_with_parent()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._request_stop)
-        sys.dont_write_bytecode = True
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        os.chdir(self._request.folder)
-        sys.path.insert(0, str(self._request.folder))  # as `python -m pytest` does
-        temp_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
-        try:
-            with ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool:
-                result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
-        finally:
-            shutil.rmtree(temp_folder, ignore_errors=True)
-        self._writer.write(result)
+        with (
+            sandbox.enter_project(self._request.folder) as temp_folder,
+            ForkPool(temp_folder, 1, enter=lambda _: die_with_parent()) as pool,
+        ):
+            result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
+        self._write(result)
         return result
 
     @property
@@ -78,6 +53,10 @@ class Engine:
     @property
     def _collection_timeout(self) -> float:
         return self._request.seconds + _COLLECTION_SLACK
+
+    def _write(self, value: SearchPlan | RepairResult) -> None:
+        with self._result_file.open("ab") as file:
+            file.write(value.model_dump_json().encode() + b"\n")
 
     def _request_stop(self, *_: object) -> None:
         self._is_stop_requested = True
@@ -97,7 +76,7 @@ class Engine:
 
     def _can_run_another_round(self, rounds: int) -> bool:
         has_time = self._request.seconds - self._seconds > _MIN_ROUND_SECONDS
-        return rounds < self._request.steps and has_time and not self._is_stop_requested
+        return rounds < _MAX_ROUNDS and has_time and not self._is_stop_requested
 
     def _run_round(self, pool: ForkPool, temp_folder: Path, texts: dict[str, str], tried: int) -> RepairResult:
         """Run a search round; if modules cannot be imported, run an import round first.
@@ -129,7 +108,7 @@ class Engine:
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)
-        return RoundContext(request, temp_folder, texts, self._forward_progress(tried), (self._writer.descriptor,))
+        return RoundContext(request, temp_folder, texts, self._write)
 
     def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
         """Run a job in a fork, and forward a stop request to it."""
@@ -140,17 +119,6 @@ class Engine:
                 pool.interrupt()
                 is_forwarded = True
         return results[0]
-
-    def _forward_progress(self, tried: int) -> Callable[[SearchProgress], None]:
-        """Return a callback that writes a round's progress as the progress of all rounds."""
-
-        def forward(progress: SearchProgress) -> None:
-            seconds = self._seconds
-            total = tried + progress.tried
-            totals = {"tried": total, "seconds": round(seconds, 3), "per_second": round(total / seconds, 1)}
-            self._writer.write(progress.model_copy(update=totals))
-
-        return forward
 
     def _read_result(self, fork: ForkResult) -> RepairResult:
         """Return the result that a round sent, or one with the reason why there is none."""
@@ -167,12 +135,11 @@ class Engine:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the engine: the arguments are a request file, and a file or descriptor number for the result."""
+    """Run the engine: the arguments are a request file and a result file."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if len(arguments) != 2:
-        sys.stderr.write("usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n")
+        sys.stderr.write("usage: python -m pytest_loop.repair REQUEST.json RESULT.jsonl\n")
         return 2
-    request_file, target = arguments
-    request = RepairRequest.model_validate_json(Path(request_file).read_bytes())
-    Engine(request, ResultWriter(target)).run()
+    request_file, result_file = map(Path, arguments)
+    Engine(RepairRequest.model_validate_json(request_file.read_bytes()), result_file.absolute()).run()
     return 0

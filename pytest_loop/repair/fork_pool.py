@@ -68,12 +68,10 @@ class ForkPool:
         temp_folder: Path,
         workers: int,
         enter: Callable[[Path], None] = sandbox.enter_sandbox,
-        private_descriptors: tuple[int, ...] = (),
     ) -> None:
         self._temp_folder = temp_folder
         self._workers = workers
         self._enter = enter
-        self._private_descriptors = private_descriptors
         self._running: dict[int, _Fork] = {}
         self._dying: set[int] = set()
         self._count = 0
@@ -119,7 +117,7 @@ class ForkPool:
         exit_code = 1
         try:
             os.setpgid(0, 0)
-            for descriptor in (*self._running, *self._private_descriptors, *_PARENT_PIPES):
+            for descriptor in (*self._running, *_PARENT_PIPES):
                 with suppress(OSError):  # the project may have closed it
                     os.close(descriptor)
             _PARENT_PIPES[:] = [writing]

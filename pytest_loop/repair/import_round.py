@@ -100,7 +100,6 @@ class ImportRound:
             add_definition_scores(sources, scores),
             collect_hints(failures, (), ()),
             list_exceptions(failures),
-            self._context.request.seed,
         )
 
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-from pytest_loop.repair.fstring_positions import place_expressions
-
 _MAX_STRING_LENGTH = 40
 
 
@@ -23,13 +21,6 @@ class PythonSource:
         self.tree = ast.parse(text)
         self.lines = text.splitlines(keepends=True)
         self._starts = [0, *accumulate(map(len, self.lines))]
-        self.placed_fstrings = frozenset(
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.JoinedStr)
-            and place_expressions(node, self.get_code(node), node.lineno, node.col_offset)
-        )
-        """The f-strings whose expressions have correct positions."""
 
     @classmethod
     def read(cls, path: Path, texts: Mapping[str, str]) -> PythonSource | None:
@@ -60,6 +51,13 @@ class PythonSource:
     def get_code(self, node: ast.expr | ast.stmt | ast.arg | ast.keyword) -> str:
         start, end = self.get_span(node)
         return self.text[start:end]
+
+    def is_placed(self, node: ast.expr) -> bool:
+        """Return whether the tree has the right position of an expression; before Python 3.12 not in every f-string."""
+        try:
+            return ast.dump(ast.parse(f"({self.get_code(node)})", mode="eval").body) == ast.dump(node)
+        except SyntaxError:
+            return False
 
     def is_alone_on_lines(self, stmt: ast.stmt) -> bool:
         """Return whether nothing but a comment is on the lines of a statement."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +33,6 @@ def make_result(state: SearchState, folder: Path, seconds: float, problem: str =
         tried=state.tried_count,
         crash_count=state.crash_count,
         seconds=round(seconds, 3),
-        templates=dict(state.templates.most_common()),
         end_reason=state.end_reason,
         problem=problem or next((f"{name}: {message}" for name, message in state.restricted_tests.items()), ""),
     )
@@ -56,7 +54,6 @@ def merge_results(rounds: Sequence[RepairResult], seconds: float, tried: int = 0
 
     `tried` counts edits of rounds that are not among them.
     """
-    templates = sum((Counter(result.templates) for result in rounds), Counter[str]())
     last = rounds[-1]
     return rounds[0].model_copy(
         update={
@@ -65,7 +62,6 @@ def merge_results(rounds: Sequence[RepairResult], seconds: float, tried: int = 0
             "tried": tried + sum(result.tried for result in rounds),
             "crash_count": sum(result.crash_count for result in rounds),
             "seconds": round(seconds, 3),
-            "templates": dict(templates.most_common()),
             "end_reason": last.end_reason,
             "problem": last.problem,
         }
@@ -93,9 +89,6 @@ def _make_patch(edit: PlausibleEdit, folder: Path) -> Patch:
         diff="".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines),
         fixed=edit.fixed,
         remaining=edit.remaining,
-        tokens=candidate.tokens,
-        score=round(candidate.score, 6),
-        is_deletion=candidate.is_deletion,
     )
 
 

@@ -28,11 +28,6 @@ class RepairRequest(_Frozen):
     candidates: int = Field(default=100_000, ge=1)
     seconds_after_green: float = Field(default=3.0, ge=0)
     """Time to search for alternatives after the first edit that turns all tests green."""
-    steps: int = Field(default=8, ge=1)
-    """Maximum number of successive edits if each fixes only some tests."""
-    seed: int = 0
-    changed: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    """Recently changed lines by file."""
     workers: int | None = Field(default=None, ge=1)
     localise_only: bool = False
 
@@ -56,23 +51,14 @@ class Patch(_Frozen):
     after: str
     diff: str
     fixed: tuple[str, ...]
-    broken: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
-    tokens: int
-    score: float
-    is_deletion: bool = False
 
 
-class SearchProgress(_Frozen):
-    """The progress of a search."""
+class SearchPlan(_Frozen):
+    """The plan of a search, in one sentence."""
 
-    kind: str = "progress"
-    tried: int
-    per_second: float
-    seconds: float
-    green: int
-    plan: str = ""
-    """In the first message: what the search is about to do, in one sentence."""
+    kind: str = "plan"
+    plan: str
 
 
 class RepairResult(_Frozen):
@@ -94,7 +80,6 @@ class RepairResult(_Frozen):
     crash_count: int = 0
     """Trials whose process ended early: endless, out of memory, or by its own exit."""
     seconds: float = 0.0
-    templates: dict[str, int] = Field(default_factory=dict)
     end_reason: str = ""
     """One of: green, partly green, exhausted, time, candidates, asked, localised, nothing fails, held back,
     no tests, nothing to edit."""

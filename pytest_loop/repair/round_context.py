@@ -1,4 +1,4 @@
-"""The request, temporary folder and connections of one search round, and the objects built from them."""
+"""The request and temporary folder of one search round, and the objects built from them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ from pathlib import Path
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.fork_pool import ForkPool
 from pytest_loop.repair.python_source import PythonSource
-from pytest_loop.repair.repair_request import RepairRequest, SearchProgress
+from pytest_loop.repair.repair_request import RepairRequest, SearchPlan
 
 
 @dataclass(frozen=True)
 class RoundContext:
-    """One round's request, temporary folder and connections.
-
-    `texts` holds edits of earlier rounds by path; the files on disk are unchanged. Trials must not write to
-    `private_descriptors`, so their forks close them.
-    """
+    """One round's request and temporary folder; `texts` holds edits of earlier rounds by path, not on disk."""
 
     request: RepairRequest
     temp_folder: Path
     texts: Mapping[str, str]
-    send_progress: Callable[[SearchProgress], None]
-    private_descriptors: tuple[int, ...] = ()
+    send_plan: Callable[[SearchPlan], None]
     started: float = field(default_factory=time.monotonic)
     _received_signals: list[int] = field(default_factory=list)
 
@@ -40,7 +35,7 @@ class RoundContext:
         return bool(self._received_signals)
 
     def make_fork_pool(self) -> ForkPool:
-        return ForkPool(self.temp_folder, self.workers, private_descriptors=self.private_descriptors)
+        return ForkPool(self.temp_folder, self.workers)
 
     @property
     def workers(self) -> int:

@@ -13,7 +13,8 @@ import resource
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,24 @@ _MEMORY_LIMIT = 1 << 30
 _MAX_FORKS = 40
 
 
+@contextmanager
+def enter_project(folder: Path) -> Iterator[Path]:
+    """Let this process run tests of a project without traces in it; yield a temporary folder."""
+    die_with_parent()
+    _write_no_bytecode()
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))  # as `python -m pytest` does
+    with tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True) as home:
+        temp_folder = Path(home).resolve()
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
+        yield temp_folder
+
+
+def _write_no_bytecode() -> None:
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
 def enter_sandbox(temp_folder: Path) -> None:
     """Restrict this process, which was just forked and leads its own group, to its temporary folder."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -54,8 +73,7 @@ def enter_sandbox(temp_folder: Path) -> None:
     for name in ("TMPDIR", "PYTEST_DEBUG_TEMPROOT", "HYPOTHESIS_STORAGE_DIRECTORY"):
         os.environ[name] = str(temp_folder)
     tempfile.tempdir = str(temp_folder)
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    _write_no_bytecode()
     landlock.restrict_writes((temp_folder, Path("/dev")))
     sys.addaudithook(AuditGuard(temp_folder))
 

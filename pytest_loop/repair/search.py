@@ -12,6 +12,7 @@ from pytest_loop.repair.candidates import EditCandidate, rank_candidates
 from pytest_loop.repair.code_swap import LoadedCode
 from pytest_loop.repair.collected_tests import CollectedTests
 from pytest_loop.repair.python_source import PythonSource
+from pytest_loop.repair.repair_request import SearchPlan
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_state import SearchState
 from pytest_loop.repair.source_overlay import resolve_source
@@ -68,7 +69,7 @@ class Search:
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
         trial.check_sharing(self._pool)
-        self._loop.send_plan(self._describe_plan(trial))
+        self._context.send_plan(SearchPlan(plan=self._describe_plan(trial)))
         return self._loop.run(candidates, trial)
 
     def _describe_plan(self, trial: CandidateTrial) -> str:
@@ -111,14 +112,9 @@ class Search:
 
     def _rank_lines(self, indexes: list[int]) -> None:
         spectra = [self._baseline[index].spectrum for index in indexes]
-        changed = [
-            (str((self._request.folder / path).resolve()), line)
-            for path, lines in self._request.changed.items()
-            for line in lines
-        ]
         paths = {path for spectrum in spectra for path, _ in spectrum.lines}
         ages = {path: Path(path).stat().st_mtime for path in paths}
-        self.state.suspects = rank_lines(spectra, changed, ages)
+        self.state.suspects = rank_lines(spectra, ages)
 
     def _read_sources(self) -> list[PythonSource]:
         """Read the files that failing tests execute, and all other imported files that may be edited."""
@@ -136,5 +132,4 @@ class Search:
             add_definition_scores(sources, scores),
             hints,
             list_exceptions(failures),
-            self._request.seed,
         )

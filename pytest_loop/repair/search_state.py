@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,10 +53,6 @@ class SearchState:
     """Tests that the sandbox kept from doing something, with what it refused."""
     suspects: list[Suspect] = field(default_factory=list)
     plausible_edits: list[PlausibleEdit] = field(default_factory=list)
-    templates: Counter[str] = field(default_factory=Counter)
+    tried_count: int = 0
     crash_count: int = 0
     end_reason: str = ""
-
-    @property
-    def tried_count(self) -> int:
-        return self.templates.total()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import TypeAlias
@@ -49,13 +49,12 @@ def compute_ochiai(failed: int, passed: int, failures: int) -> float:
 
 def rank_lines(
     spectra: Iterable[Spectrum],
-    changed: Collection[Line] = (),
     ages: Mapping[str, float] | None = None,
 ) -> list[Suspect]:
     """Rank the lines that failing tests executed, most suspicious first.
 
-    Ties go to the innermost frame of a failure, then to recently changed lines, then to recently changed files
-    (`ages` are their modification times), then to the first line.
+    Ties go to the innermost frame of a failure, then to recently changed files (`ages` are their modification times),
+    then to the first line.
     """
     spectra = list(spectra)
     failing = [spectrum for spectrum in spectra if not spectrum.passed]
@@ -63,13 +62,12 @@ def rank_lines(
     passed = Counter(line for spectrum in spectra if spectrum.passed for line in spectrum.lines)
     depths = _compute_depths(failing)
     recency = _compute_recency(ages or {})
-    changed_lines = set(changed)
 
     def score(line: Line) -> float:
         together = compute_ochiai(failed[line], passed[line], len(failing))
         single = compute_ochiai(1, passed[line], 1)
-        tie_break = _RECENCY_WEIGHT * ((line in changed_lines) + recency.get(line[0], 0.0))
-        return max(together, _SINGLE_FAILURE_WEIGHT * single) + _DEPTH_WEIGHT * depths.get(line, 0.0) + tie_break
+        tie_break = _DEPTH_WEIGHT * depths.get(line, 0.0) + _RECENCY_WEIGHT * recency.get(line[0], 0.0)
+        return max(together, _SINGLE_FAILURE_WEIGHT * single) + tie_break
 
     suspects = [Suspect(*line, score(line)) for line in failed]
     return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.line))

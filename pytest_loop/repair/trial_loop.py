@@ -10,7 +10,6 @@ from typing import Protocol
 
 from pytest_loop.repair.candidates import DuplicateFilter, EditCandidate
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
-from pytest_loop.repair.repair_request import SearchProgress
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, SearchState
 
@@ -19,7 +18,6 @@ _SIMILAR_SCORE, _COMPARABLE_SCORE = 0.3, 0.02
 _SHARE_OF_REMAINING_TIME = 0.5
 _TRIAL_SHARE = 0.2
 _DELETION_FACTOR = 3.0
-_PROGRESS_INTERVAL = 0.5
 
 
 class Trials(Protocol):
@@ -41,7 +39,7 @@ class TrialLoop:
         self._request = context.request
         self._pool = pool
         self._state = state
-        self._started = self._last_progress = time.monotonic()
+        self._started = time.monotonic()
         self._until = context.started + self._request.seconds
         self._lowest_score = 0.0
         self._untried: Iterator[RankedCandidate] = iter(())
@@ -72,7 +70,6 @@ class TrialLoop:
                 return self._success or ("candidates" if is_limit_reached else "exhausted")
             for result in self._pool.collect_results():
                 self._handle_result(self._running.pop(result.key), result, trials)
-            self._send_progress()
 
     def _take_batch(self, size: int) -> tuple[RankedCandidate, ...]:
         """Return candidates to retry, else the next best ones; empty if all were tried."""
@@ -82,7 +79,7 @@ class TrialLoop:
         batch = tuple(
             ranked for ranked in islice(self._untried, number) if ranked.candidate.score >= self._lowest_score
         )
-        self._state.templates.update(ranked.candidate.template for ranked in batch)
+        self._state.tried_count += len(batch)
         return batch
 
     def _start(self, batch: tuple[RankedCandidate, ...], trials: Trials) -> None:
@@ -112,9 +109,9 @@ class TrialLoop:
         score, seconds = edit.candidate.score, self._request.seconds_after_green
         if edit.is_green and edit.candidate.is_deletion:  # an edit that removes nothing would be better
             self._shorten_search(score * _COMPARABLE_SCORE, seconds * _DELETION_FACTOR)
-        elif edit.is_green or (edit.is_final and self._request.steps > 1):
+        elif edit.is_green or edit.is_final:
             self._shorten_search(score * _SIMILAR_SCORE, seconds)
-        elif is_first and self._request.steps > 1:
+        elif is_first:
             remaining = (self._until - time.monotonic()) * _SHARE_OF_REMAINING_TIME
             self._shorten_search(score * _COMPARABLE_SCORE, max(seconds, remaining))
 
@@ -131,25 +128,7 @@ class TrialLoop:
     def _success(self) -> str:
         if any(edit.is_green for edit in self._state.plausible_edits):
             return "green"
-        return "partly green" if self._state.plausible_edits and self._request.steps > 1 else ""
-
-    def _send_progress(self) -> None:
-        if time.monotonic() - self._last_progress >= _PROGRESS_INTERVAL:
-            self._last_progress = time.monotonic()
-            self._context.send_progress(self._make_progress())
-
-    def send_plan(self, plan: str) -> None:
-        """Send what the search is about to do."""
-        self._context.send_progress(self._make_progress().model_copy(update={"plan": plan}))
-
-    def _make_progress(self) -> SearchProgress:
-        seconds, tried = self.seconds, self._state.tried_count
-        return SearchProgress(
-            tried=tried,
-            per_second=round(tried / seconds, 1) if seconds else 0.0,
-            seconds=round(seconds, 3),
-            green=sum(edit.is_green for edit in self._state.plausible_edits),
-        )
+        return "partly green" if self._state.plausible_edits else ""
 
 
 def _filter_candidates(candidates: Iterable[EditCandidate]) -> Iterator[RankedCandidate]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from pydantic import BaseModel
 
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome
+from pytest_loop.core.model.rules import INFERRED_FILE, Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.check import Context, JudgeReply, run_check
@@ -24,7 +24,7 @@ from pytest_loop.rules.garbage_collection import pause_garbage_collection
 from pytest_loop.rules.repeats import RepeatVotes
 from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
-from pytest_loop.rules.sources import INFERRED_FILE, TEMPLATES
+from pytest_loop.rules.sources import TEMPLATES
 
 LOADED = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
@@ -212,7 +212,7 @@ class _RuleItemBase(pytest.Item):
         if evidence.text:
             lines.append(evidence.text)
         if evidence.outcome is Outcome.UNCHECKED:
-            lines.append("The check cannot be carried out: this is an error of the set-up, not of what is judged.")
+            lines.append("The check could not run: fix the set-up, not the judged files.")
         elif self.loaded.rule.fix:
             lines.append(f"fix: {self.loaded.rule.fix}")
         return "\n".join(lines)

@@ -15,6 +15,7 @@ from pydantic import AfterValidator
 from pytest_loop.rules.deadline import DEADLINE_SECONDS, DeadlineError, can_interrupt, enforce_deadline
 
 MAX_LENGTH = 10_000
+_LABEL = re.compile(r"(?:\(\?[a-z]+\))?\(\?#([^)]+)\)")
 _SCRIPT = """\
 import itertools, json, re, sys
 pattern, text, limit, flags = json.load(sys.stdin)
@@ -35,6 +36,12 @@ class Match(NamedTuple):
 @lru_cache(maxsize=100_000)
 def _compile(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(pattern, flags)
+
+
+def find_label(pattern: str) -> str:
+    """Return the words of the remark at the head of a pattern, `(?#...)`, which say what it matches."""
+    match = _LABEL.match(pattern)
+    return match[1].strip() if match else ""
 
 
 def find_pattern_error(pattern: str) -> str | None:

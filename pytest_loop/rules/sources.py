@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import operator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
@@ -16,7 +21,6 @@ from pytest_loop.rules.validation_messages import describe_errors
 
 TEMPLATES = Path(__file__).parent / "templates"
 # A run writes inferred rules into its own folder; their paths start at the root of the project all the same.
-INFERRED_FILE = "inferred.rules.yaml"
 MAX_CHAIN = 10
 
 
@@ -117,6 +121,20 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     return RuleSource(path, shown, folder, place, text, model, parsed.find_line, problems)
 
 
+def _validate_rest(data: Any, wrong: list[tuple[str | int, ...]]) -> RuleFile | None:
+    """Return the file without its wrong fields, so that problems with its checks are found in the same round."""
+    data = copy.deepcopy(data)
+    try:
+        for *parents, name in wrong:
+            parent = functools.reduce(operator.getitem, parents, data)
+            del parent[name]
+            if "description" not in parent and parents[:1] == ["rules"]:
+                parent["description"] = str(name)
+        return RuleFile.model_validate(data)
+    except (ValidationError, LookupError, TypeError):
+        return None
+
+
 def _display_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
@@ -130,11 +148,16 @@ def _validate(parsed: ParsedText, shown: str, problems: list[Problem]) -> RuleFi
         found = "an empty file" if parsed.data is None else format_value(parsed.data)
         add_problem(f"expected a mapping with `rules`, found {found}")
         return None
+    model, wrong = None, []
     try:
         model = RuleFile.model_validate(parsed.data)
     except ValidationError as error:
         for problem in describe_errors(error, RuleFile, parsed.data):
             add_problem(problem.text, *problem.path)
+            wrong.append(problem.path)
+    if model is None and ("rules",) not in wrong:
+        model = _validate_rest(parsed.data, wrong)
+    if model is None:
         return None
     first: dict[str, int] = {}
     for index, rule in enumerate(model.rules):

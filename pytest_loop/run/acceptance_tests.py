@@ -12,7 +12,7 @@ from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import Agent, AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.run_payloads import AcceptanceTestsPrepared
 from pytest_loop.core.judging.acceptance_tests import check_test_source, explain_wrong_failure
-from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_test_rule
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.evaluation import Seal, SealFinding
 from pytest_loop.core.model.rules import Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunRule
@@ -203,7 +203,7 @@ class AcceptanceTests:
         modules = (path for path in self.result.problems if path in paths and path.endswith(".py"))
         plan = add_module_rules(self.result.plan or SessionPlan(), modules)
         for rule in build_run_criteria(plan, {}).rules:
-            path = rule.id.partition("::")[0] if is_test_rule(rule) else rule.source
+            path = rule.path
             if path in paths:
                 yield rule
 

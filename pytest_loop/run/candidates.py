@@ -14,6 +14,7 @@ from pytest_loop.core.events.run_payloads import CandidateResult
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
@@ -180,7 +181,7 @@ class CandidateRound:
         candidate.evaluation = self.evaluate()
         self.project.restore_tree(start)
         score, lines = candidate.evaluation.score, candidate.changed_lines
-        self.print_line(f"candidate {candidate.number}: score {score:.3g}, {lines} lines changed")
+        self.print_line(f"candidate {candidate.number}: score {format_score(score)}, {lines} lines changed")
 
     def _copy_to_project(self, candidate: Candidate) -> None:
         if candidate.diff and candidate.after:

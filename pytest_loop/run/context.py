@@ -11,7 +11,7 @@ from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
-from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import KnownResult
 from pytest_loop.session.runner import Session
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import LiveView

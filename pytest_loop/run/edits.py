@@ -129,8 +129,6 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
     findings = project.enforce_seal()
     if failure and project.digest == before.digest and not findings:
         raise failure
-    if project.digest == before.digest and not reply.blocked:
-        run.live.write(f"{context.agent.name} changed nothing")
     diff, redact = project.compute_diff(), run.redact
     run.files.write_artifact(redact(diff.text), run.artifact.path)
     return _make_payload(

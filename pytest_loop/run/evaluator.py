@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import require_counts
 from pytest_loop.core.model.evaluation import Evaluation, NewTests, SealFinding
@@ -18,6 +17,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
+from pytest_loop.run.judge_reads import seal_late_reads
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
@@ -68,7 +68,10 @@ class Evaluator:
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         if evaluation.passed and self._edits_files and not self.manifest:
             evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
-        changed = project.enforce_seal()
+        if self._edits_files and not self.manifest:
+            seal_late_reads(project, self.session_result.reads)
+        # Without a fence, a process may set the times of files back: contents decide before a success.
+        changed = project.enforce_seal(read_all=evaluation.passed and not self.context.fence.sealing_tool)
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]
         findings += TamperingSearch(self.context, self.state, self.session_result).find()
@@ -86,7 +89,7 @@ class Evaluator:
         """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
         before, rules = self.state.evaluation, self.state.criteria.by_id
         unmet = [rules[name] for name in before.unmet if name in rules] if before else []
-        if before is None or before.errors or not all(map(is_test_rule, unmet)):
+        if before is None or before.errors or not all(rule.is_test for rule in unmet):
             return False
         order = self._build_order(None, reuse=False, is_deciding=False)
         return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
@@ -119,10 +122,7 @@ class Evaluator:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
-        evidence = session_result.group_by_rule(rule.key for rule in state.criteria.rules) | {
-            rule.key: session_result.find_module_evidence(rule.id) for rule in modules
-        }
+        evidence = session_result.collect_evidence(state.criteria.rules)
         evidence = require_counts(evidence, state.setup.seal.test_counts if state.setup.seal else {})
         missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
@@ -204,5 +204,8 @@ def _run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
         result = session.evaluate(order)
     except SessionError:
         return NewTests(total=len(paths), failing=paths)
-    failing = (name for name, evidence in result.evidence.items() if evidence.outcome not in _GOOD)
-    return NewTests(total=len(result.evidence) + len(result.problems), failing=(*failing, *result.problems))
+    outcomes = {  # a drafted rule file is collected, too
+        name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
+    }
+    failing = (name for name, outcome in outcomes.items() if outcome not in _GOOD)
+    return NewTests(total=len(outcomes) + len(result.problems), failing=(*failing, *result.problems))

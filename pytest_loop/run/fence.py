@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
@@ -67,9 +66,10 @@ class RunFence:
 
     def render_draft(self, *, is_verbose: bool) -> Iterator[str]:
         """Render the line of the draft, if there is something to say."""
-        text = self.warning or (self.details if is_verbose else "")
-        if text:
-            yield self.warning or f"fence: {text}"
+        if self.warning:
+            yield self.warning
+        elif is_verbose and self.details:
+            yield f"fence: {self.details}"
 
     @property
     def warning(self) -> str:
@@ -95,7 +95,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def _can_be_split_off(path: str, workspace: Path) -> bool:
-    """Return whether a folder can be read-only without new files becoming impossible where work is done."""
+    """Return whether a read-only folder leaves the workspace, the home and the temporary folder writable."""
     kept = (str(workspace), os.path.realpath(Path.home()), os.path.realpath(tempfile.gettempdir()))
     return Path(path).is_dir() and not _is_below(path, kept) and not any(_is_below(place, [path]) for place in kept)
 
@@ -134,7 +134,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     opened, written = (*resolve_opened(settings), *seal.opened), seal.written
     if tool is None:
         return RunFence(None, problem, opened=opened)
-    has_command = any(rule.proof.is_executed and not is_test_rule(rule) for rule in state.criteria.goals)
+    has_command = any(rule.is_command for rule in state.criteria.goals)
     are_sources_open = has_command and state.setup.target is Target.WORKSPACE
     outside = [path for path in written or () if Path(path).is_absolute()]
     root = settings.root.resolve()

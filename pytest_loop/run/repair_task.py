@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pytest_loop.agents.builtin_agent import search_edits
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.run_state import RunState
@@ -35,11 +34,11 @@ class RepairAttempts:
         rules = [
             rule
             for rule in self.state.criteria.get_active_rules(self.state.phase)
-            if rule.id in unmet and not rule.holdout
+            if rule.id in unmet and not rule.held_out
         ]
         return RepairTask(
             session_arguments=self.state.setup.arguments,
-            failing_tests=tuple(rule.id for rule in rules if is_test_rule(rule)),
+            failing_tests=tuple(rule.id for rule in rules if rule.is_test),
             editable=self.project.allow.patterns,
             files_hash=self.project.digest,
             remedies=tuple(dict.fromkeys(rule.remedy for rule in rules if rule.remedy)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.core.events.event import Event
@@ -92,7 +92,3 @@ class RunReporter:
         finally:
             if github_annotations.is_on_github(os.environ):
                 self.console.print_line(github_annotations.format_unmute_command(nonce))
-
-    def ask(self, question: str, is_needed: Callable[[], bool]) -> str | None:
-        """Ask the user; None at the end of input."""
-        return self.console.read_answer(question, is_needed)

@@ -28,8 +28,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState, SealedFiles]:
     """Return the files of a run that another process began; one without a seal is sealed now.
 
-    Other tools, and earlier versions of this one, did not seal the runs of documents. What an interrupted evaluation
-    has set aside is put back first.
+    Other tools do not seal runs. What an interrupted evaluation has set aside is put back first.
     """
     clean_room.put_back(files.folder)
     seal = state.setup.seal
@@ -79,7 +78,7 @@ def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int
         if isinstance(event.payload, EvaluationDone) and max(1, event.iteration) == number
     ]
     if not evaluations:
-        raise StateError(f"expected the number of an iteration that was judged, found {number}")
+        raise StateError(f"there is no iteration {number} that was judged: pytest-loop history lists them")
     return project.restore_checkpoint(number, evaluations[-1].artifact_sha256)
 
 

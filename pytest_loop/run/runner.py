@@ -20,6 +20,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.redactor import RedactedStream, Redactor
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
@@ -36,7 +37,7 @@ from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
-from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import KnownResult
 from pytest_loop.session.runner import Session, SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS
@@ -172,7 +173,7 @@ class Runner:
             Confirm(settings.start.ask),
             settings.start.yes,
             self.console.can_ask,
-            lambda question: reporter.ask(question, lambda: files.read_stop_request() is None),
+            lambda question: self.console.read_answer(question, lambda: files.read_stop_request() is None),
         )
         can_ask = gates.is_terminal and not settings.start.yes
         fence = plan_fence(settings, store.root, project, state)
@@ -282,4 +283,6 @@ class Runner:
         if best.iteration != state.iteration:
             restore.restore_iteration(project, context.files.read_history().events, best.iteration)
             context.files.write_artifact(self.redact(project.compute_diff().text), context.artifact.path)
-            context.live.write(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
+            context.live.write(
+                f"the files are those of iteration {best.iteration}, which scored {format_score(best.score)}"
+            )

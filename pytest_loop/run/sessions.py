@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.history import SessionHistory
-from pytest_loop.session.repeat import KnownResult
+from pytest_loop.session.result import KnownResult
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings

@@ -41,8 +41,7 @@ class StepCosts:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of a step's payload."""
-        names = ("agent", "usage", "recalled", "put_back", "prompt", "answer")
-        return {name: getattr(self, name) for name in names}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.judging.assessment import group_verdicts
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.judging.run_draft import is_test_rule, plan_steps
+from pytest_loop.core.judging.run_draft import plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.evaluation import Critique, Issue
-from pytest_loop.core.model.prepared_checks import RuleChecks
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import report_budget
@@ -95,7 +94,7 @@ def _plan(context: StepContext) -> PlanCreated:
         reply = context.ask(Step.PLAN, context.agent, schema=PlanAnswer.model_json_schema())
         return PlanCreated(plan=tuple(validate_answer(reply, PlanAnswer).plan))
     active = state.criteria.get_active_rules(state.phase)
-    visible = [rule for rule in active if not rule.holdout and (not rule.guard or rule.id in unmet)]
+    visible = [rule for rule in active if not rule.held_out and (not rule.guard or rule.id in unmet)]
     return PlanCreated(plan=tuple(plan_steps(visible, unmet)))
 
 
@@ -153,12 +152,16 @@ def _criticise(context: StepContext) -> CritiqueDone:
 def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
     """Return a critique that says so where a rule complains about a sealed file; tests always fail in one."""
     rules, is_sealed = context.state.criteria.by_id, context.run.project.sealed.matches
+    live = context.run.live
 
     def name_place(issue: Issue) -> Issue:
         path = issue.where.partition(":")[0]
         rule = rules.get(issue.rule_id)
-        if not path or rule is None or is_test_rule(rule) or not is_sealed(path):
+        if not path or rule is None or rule.is_test or not is_sealed(path):
             return issue
+        live.write(
+            f"{rule.id} complains about {path}, which is sealed: --loop-unseal {path} permits edits in a new run"
+        )
         hint = f"{path} is sealed: format it, or sort its imports; if it needs more, answer BLOCKED {rule.id}: WHY."
         return issue.model_copy(update={"fix_instruction": f"{issue.fix_instruction} {hint}".strip()})
 

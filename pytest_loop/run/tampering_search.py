@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_loop.core.judging.doctests import find_changed_doctests
-from pytest_loop.core.judging.run_draft import find_changed_checks, is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
     ChangedSource,
     find_copied_literals,
@@ -21,12 +21,12 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
 from pytest_loop.session.interference import EXECUTES
 from pytest_loop.session.result import SessionResult
+from pytest_loop.workspace.environment import find_opened_site_folders, hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.ignored_files import find_ignored_sources
-from pytest_loop.workspace.new_tests import is_test_path
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
+from pytest_loop.workspace.new_files import is_test_path
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.seal import find_opened_site_folders, hash_site_files, is_test_module
+from pytest_loop.workspace.seal import is_test_module
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -58,6 +58,7 @@ class TamperingSearch:
     def find(self) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
         yield from self._find_session_evidence()
+        yield from self._find_new_support()
         yield from self._find_interference()
         yield from self._find_changed_checks()
         yield from self._find_changed_environment()
@@ -77,6 +78,15 @@ class TamperingSearch:
         if replaced:
             detail = f"tests are not what their files say: {', '.join(replaced[:3])}"
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
+
+    def _find_new_support(self) -> Iterator[SealFinding]:
+        """Yield new files among the tests that a session read, although it did not collect the new tests."""
+        reads = {path for path, _ in self.session_result.reads}
+        for path in self.project.changes.added if reads else ():
+            if path in reads and self.project.sealed.matches(path) and not self.project.allow:
+                yield SealFinding(
+                    kind="sealed", path=path, detail="is new, and a test that decides reads it: remove it"
+                )
 
     def _find_changed_checks(self) -> Iterator[SealFinding]:
         """Yield the rules whose checks are not those of the start."""
@@ -146,9 +156,11 @@ class TamperingSearch:
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:
         """Yield the source files that are newly ignored, so that a linter leaves them out."""
+        if not self._is_linted:
+            return
         project = self.project
-        paths = [path for path in project.start.entries if (project.root / path).exists()]
-        for path in find_ignored_sources(project.root, paths) if self._is_linted else ():
+        paths = [path for path in project.start.entries if path in project.current.entries]
+        for path in find_ignored_sources(project.root, paths):
             if path not in self.seal.ignored:
                 detail = "an ignore file newly names it, so that linters leave it out"
                 yield SealFinding(kind="ratchet", path=path, detail=detail)
@@ -156,14 +168,14 @@ class TamperingSearch:
     @property
     def _is_linted(self) -> bool:
         """Whether rules check more than tests, so that a linter that sees less could raise the score."""
-        return not all(is_test_rule(rule) for rule in self.state.criteria.rules)
+        return not self.state.criteria.has_tests_only
 
     def _list_replaced_tests(self) -> list[str]:
         """Return the tests that were what their file says before the first edit, and are not any more.
 
         Nothing is known about tests of new files, and of modules that could not be imported.
         """
-        unknown = {rule.id for rule in self.state.criteria.rules if is_module_rule(rule)}
+        unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         known = self.project.start.entries.keys() - unknown
         before = self.seal.replaced_tests
         names = (name for name in self.session_result.replaced_tests if name not in before)

@@ -1,9 +1,11 @@
-"""Leave out files of the collection: new tests of an agent run in a session of their own."""
+"""Choose the files that a session of a run collects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+
+import pytest
 
 
 class CollectionScope:
@@ -18,3 +20,17 @@ class CollectionScope:
             return True
         is_other = self._only and collection_path not in self._only and not collection_path.is_dir()
         return True if is_other else None
+
+
+class InferredRules:
+    """Collect the rule file of a run, which is in a hidden folder that pytest would skip, and nothing else in there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._runs = path.parents[1]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        if collection_path == self._path or collection_path in self._path.parents:
+            return False
+        return True if self._runs in collection_path.parents else None

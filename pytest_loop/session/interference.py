@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
+from pytest_loop.session.equality import equals_everything, list_classes
 from pytest_loop.session.locations import Locations
+from pytest_loop.session.test_modules import TestModule
 
 Found = tuple[str, str]
 # Packages that run tests and report them.
@@ -69,11 +71,18 @@ class InterferenceWatch:
         self._locations = Locations(root)
         self._spaces = list_namespaces()
         self._core = [space for space in self._spaces if space.module in _CORE]
+        self._test_modules: list[TestModule] = []
         self.found: set[Found] = set()
 
     def start(self) -> None:
         """Observe audit events until the process ends: a hook cannot be removed."""
         sys.addaudithook(self._observe)
+
+    def watch_tests(self, items: Iterable[pytest.Item]) -> None:
+        """Remember what the modules of collected tests define."""
+        modules = {item.getparent(pytest.Module) for item in items}
+        objects = (module.obj for module in modules if module)
+        self._test_modules = [TestModule(module) for module in objects if isinstance(module, ModuleType)]
 
     def check_core(self) -> None:
         """Look whether code that makes outcomes was replaced."""
@@ -87,6 +96,8 @@ class InterferenceWatch:
                 self.found.update(self._find_replaced(space))
         if is_end:
             self.found.update(self._find_blind_classes())
+            changes = (name for module in self._test_modules for name in module.find_changes())
+            self.found.update(("", f"{name} was replaced") for name in changes)
 
     # -- replaced functions
 
@@ -117,11 +128,11 @@ class InterferenceWatch:
     # -- objects that equal everything
 
     def _find_blind_classes(self) -> Iterator[Found]:
-        """Yield the classes of the project whose new object is equal to an object that it cannot know."""
-        for kind in _list_classes():
+        """Yield the classes of the project whose objects are equal to values that differ from each other."""
+        for kind in list_classes():
             method = kind.__eq__
             path = self._locate(method) if isinstance(method, FunctionType) else None
-            if path is not None and _equals_everything(kind):
+            if path is not None and equals_everything(kind):
                 yield path, f"{kind.__name__} is equal to everything"
 
     # -- audit events
@@ -193,25 +204,3 @@ def _is_builtin(value: object) -> bool:
     """Return whether a value is a function of the interpreter or its library, or gone."""
     name = getattr(value, "__module__", None) or "builtins"
     return value is None or (name.partition(".")[0] in sys.stdlib_module_names and not hasattr(value, "mock_calls"))
-
-
-def _list_classes() -> Iterator[type]:
-    """Yield all classes; a class that has just been dropped may be among them."""
-    waiting: list[type] = [object]
-    seen: set[int] = set()  # a metaclass may forbid to hash its classes
-    list_subclasses: Callable[[type], list[type]] = type.__subclasses__
-    while waiting:
-        for kind in list_subclasses(waiting.pop()):
-            if id(kind) not in seen:
-                seen.add(id(kind))
-                waiting.append(kind)
-                yield kind
-
-
-def _equals_everything(kind: Any) -> bool:
-    """Return whether an object of a class, made without its constructor, claims to equal an unknown object."""
-    try:
-        answer = kind.__eq__(kind.__new__(kind), object())
-        return answer is not NotImplemented and type(answer).__module__ == "builtins" and bool(answer)
-    except Exception:  # a class may raise anything
-        return False

@@ -121,8 +121,8 @@ class JudgingSession:
         _ = self.score.baseline  # a file that cannot be used ends the session here
 
     def _apply_order(self, order: SessionOrder) -> None:
-        from pytest_loop.rules.sources import INFERRED_FILE
-        from pytest_loop.session.inferred_rules import InferredRules
+        from pytest_loop.core.model.rules import INFERRED_FILE
+        from pytest_loop.session.collection_scope import InferredRules
 
         self.config.option.loop_phase = order.phase.value
         arguments = map(str, self.config.invocation_params.args)
@@ -171,7 +171,9 @@ class JudgingSession:
 
             replaced = find_replaced_tests(session.items)
             binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
-            canary = Canary(self.order.canary, self.config.stash[WATCH], self.signals.report_canary)
+            watch = self.config.stash[WATCH]
+            watch.watch_tests(session.items)
+            canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
         if (shard := self.settings.shard or (self.order.shard if self.order else None)) is not None:
             from pytest_loop.session.shard import select_shard

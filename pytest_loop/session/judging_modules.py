@@ -11,6 +11,7 @@ _MODULES = (
     "pytest_loop.session.canary",
     "pytest_loop.session.channel",
     "pytest_loop.session.collection_scope",
+    "pytest_loop.session.equality",
     "pytest_loop.session.interference",
     "pytest_loop.session.judge",
     "pytest_loop.session.ordering",
@@ -18,6 +19,8 @@ _MODULES = (
     "pytest_loop.session.record",
     "pytest_loop.session.reports",
     "pytest_loop.session.run_signals",
+    "pytest_loop.session.test_code",
+    "pytest_loop.session.test_modules",
     "pytest_loop.show.report_status",
     "pytest_loop.show.score_section",
 )

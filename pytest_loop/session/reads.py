@@ -18,6 +18,9 @@ from pytest_loop.session.channel import Channel
 from pytest_loop.session.locations import Locations
 
 _OUTPUT = "loop_reads"
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
+# An import lists the folders in which it searches.
+_IMPORT_SYSTEM = "<frozen importlib"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 Read = tuple[str, str]
 
@@ -26,7 +29,8 @@ class ReadRecorder:
     """The plugin of one process of a session; with xdist, workers hand their reads to the controller.
 
     A read is a path of the project, and the path of the innermost code of the project on the stack; empty if there is
-    none, because pytest or a plugin reads the file. For modules, opening the source is a read.
+    none, because pytest or a plugin reads the file. For modules, opening the source is a read. So is a listing of a
+    folder by code of the project.
     """
 
     def __init__(self, config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
@@ -44,9 +48,9 @@ class ReadRecorder:
         sys.addaudithook(self._observe)
 
     def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open":
+        if event not in _EVENTS:
             return
-        path, _, flags = arguments
+        path, _, flags = arguments if event == "open" else (*arguments, None, None)
         if not isinstance(path, (str, bytes)):
             return
         try:
@@ -57,8 +61,11 @@ class ReadRecorder:
             return
         if isinstance(flags, int) and flags & _WRITE_FLAGS:
             self._opened_to_write.add(full_path)
-        else:
-            self._seen.add((full_path, self._find_owner(sys._getframe(1))))
+            return
+        frame = sys._getframe(1)
+        owner = self._find_owner(frame)
+        if event == "open" or (owner and not frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)):
+            self._seen.add((full_path, owner))
 
     def _find_owner(self, frame: FrameType | None) -> str:
         while frame is not None:

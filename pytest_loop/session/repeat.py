@@ -1,22 +1,14 @@
-"""Run single items of a session again: those that failed."""
+"""Run single items in a session of their own: those that failed, and new tests."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError, SessionStoppedError
-
-
-class KnownResult(NamedTuple):
-    """The result of a session for files with this hash."""
-
-    digest: str
-    result: SessionResult
 
 
 def fail_all_again(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.parameters import match_parameters
-from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_module_rule
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
-from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.session.history import is_failure
 
 
@@ -71,6 +71,11 @@ class SessionResult:
     @property
     def has_reused_evidence(self) -> bool:
         return any(evidence.reused for evidence in self.evidence.values())
+
+    def collect_evidence(self, rules: Sequence[RunRule]) -> dict[str, list[Evidence]]:
+        """Return the evidence of each rule of a run; a rule that stands for a module has that of all its tests."""
+        modules = {rule.key: self.find_module_evidence(rule.id) for rule in rules if rule.is_module}
+        return self.group_by_rule(rule.key for rule in rules) | modules
 
     def group_by_rule(self, expected: Iterable[str] = ()) -> dict[str, list[Evidence]]:
         """Return the evidence of each rule; an item without a report is missing.
@@ -175,14 +180,20 @@ class SessionResult:
         return list(dict.fromkeys((*self.contradictions, *hidden, *cut)))
 
 
+class KnownResult(NamedTuple):
+    """The result of a session for files with this hash."""
+
+    digest: str
+    result: SessionResult
+
+
 def assess_session(
     result: SessionResult, thresholds: Mapping[str, str], score: Callable[..., float | None]
 ) -> tuple[RunCriteria, Evaluation]:
     """Return the criteria and the evaluation of one session outside a run; `score` may replace the usual score."""
     plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     criteria = build_run_criteria(plan, thresholds)
-    modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}
-    evidence = result.group_by_rule() | modules
+    evidence = result.collect_evidence(criteria.rules)
     return criteria, assess(criteria, Phase.B, evidence, "", None, result.make_missing_evidence(), score)
 
 

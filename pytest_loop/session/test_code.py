@@ -1,14 +1,17 @@
-"""Compare collected tests with their source: code under test may have replaced a test by one that passes."""
+"""Compare collected tests and doctests with their source: code under test may have replaced one that fails."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from doctest import DocTest
 from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
 
 import pytest
+
+from pytest_loop.core.judging.doctests import read_examples
 
 _MAX_LAYERS = 20
 
@@ -26,6 +29,10 @@ def find_replaced_tests(items: Iterable[pytest.Item]) -> frozenset[str]:
             source = sources.setdefault(item.path, _Source(item.path))
             if not source.has_function(layers):
                 replaced.add(item.nodeid.partition("[")[0])
+        elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
+            source = sources.setdefault(item.path, _Source(item.path))
+            if not source.has_doctest(item.dtest):
+                replaced.add(item.nodeid)
     return frozenset(replaced)
 
 
@@ -52,6 +59,16 @@ class _Source:
         if key not in self._checked:  # parameters share a function
             self._checked[key] = self._check(layers)
         return self._checked[key]
+
+    def has_doctest(self, doctest: DocTest) -> bool:
+        """Return whether the examples of a doctest are those of a definition in this file with its name."""
+        name = doctest.name.removeprefix(doctest.globs.get("__name__", "")).strip(".")
+        examples = [(example.source, example.want) for example in doctest.examples]
+        return self._examples.get(name) == examples
+
+    @cached_property
+    def _examples(self) -> dict[str, list[tuple[str, str]]]:
+        return read_examples(self._path.read_text(encoding="utf-8", errors="replace"))
 
     def _check(self, layers: list[CodeType | None]) -> bool:
         code = layers[-1]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_loop.settings.options import HELP_GROUPS, OPTIONS
+from pytest_loop.settings.values import is_set
 
 RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
@@ -32,12 +33,13 @@ _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 def declare_options(parser: pytest.Parser) -> None:
     """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
     groups = {
-        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (pytest-loop --help: commands)")
+        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (more: pytest-loop --help)")
         for number, (title, names) in enumerate(HELP_GROUPS.items(), 1)
         for name in names
     }
     hidden = parser.getgroup("loop", "agent loops")
-    for option in OPTIONS:
+    order = list(groups)
+    for option in sorted(OPTIONS, key=lambda row: order.index(row.flag) if row.flag in groups else len(order)):
         group = groups.get(option.flag, hidden)
         description = option.description if option.flag in groups else argparse.SUPPRESS
         if option.flag and not option.metavar:
@@ -68,8 +70,7 @@ def takes_over(values: argparse.Namespace) -> bool:
     """Return whether the command line is for a run or a command around runs, and not for a session."""
     if values.help or values.version:
         return False
-    given = (getattr(values, option.key) for option in OPTIONS if option.takes_over)
-    return any(value is not None and value is not False for value in given)
+    return any(is_set(getattr(values, option.key)) for option in OPTIONS if option.takes_over)
 
 
 def find_unknown_flag(arguments: Sequence[str]) -> str | None:

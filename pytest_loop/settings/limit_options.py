@@ -18,9 +18,9 @@ from pytest_loop.settings.values import (
 class LimitSettings(Group):
     """Limits"""
 
-    max_iterations = value("stop after so many evaluations", "N", parse_whole, "4")
+    max_iterations = value("stop after this many iterations", "N", parse_whole, "4")
     limit: Option[dict[str, float | str | None]] = Option(
-        "stop when this much is used, such as '5 USD, 20 min, 200k tokens'; add 'estimates' to count estimated costs",
+        "stop when a limit is used up, such as '5 USD, 20 min, 200k tokens'; add 'estimates' to count estimated costs",
         "LIMITS",
         parse_limits,
         default={},
@@ -36,7 +36,7 @@ class LimitSettings(Group):
         new_flag="--loop-limit '{value} USD'",
     )
     max_tokens: Option[int | None] = Option(
-        "stop when agents have reported so many tokens",
+        "stop when agents have reported this many tokens",
         "N",
         parse_whole,
         default=None,
@@ -44,7 +44,7 @@ class LimitSettings(Group):
         new_flag="--loop-limit '{value} tokens'",
     )
     max_seconds: Option[int | None] = Option(
-        "stop when completed steps have taken so long",
+        "stop when completed steps have taken this many seconds",
         "N",
         parse_whole,
         default=None,
@@ -52,7 +52,7 @@ class LimitSettings(Group):
         new_flag="--loop-limit '{value} s'",
     )
     estimated_cost = Option(
-        "count estimated costs against the budget, or only show them",
+        "count estimated costs against the limit, or only show them",
         "",
         one_of("show", "count"),
         default="show",
@@ -65,32 +65,40 @@ class LimitSettings(Group):
 class BreakerSettings(Group):
     """Breakers"""
 
-    stop_when = bundle("when a run without progress stops, such as 'stuck 5, same_error 3'; 0 is never")
-    stuck = setting("the same rules failed so many iterations in a row", parse_count, "5", part="stop_when.stuck")
+    stop_when = bundle("when to stop a run without progress, such as 'stuck 5, same_error 3'; 0 means never")
+    stuck = setting("the same rules failed this many iterations in a row", parse_count, "5", part="stop_when.stuck")
     same_error = setting(
-        "every failure said the same so many times in a row", parse_count, "3", part="stop_when.same_error"
+        "every failure had the same message this many times in a row", parse_count, "3", part="stop_when.same_error"
     )
     thrashing = setting(
-        "a file was rewritten so often in one iteration, or edits were undone",
+        "a file was rewritten this many times in one iteration, or edits were undone",
         parse_count,
         "5",
         part="stop_when.thrashing",
     )
-    stagnation = setting("so many iterations gained too little", parse_count, "2", part="stop_when.stagnation")
+    stagnation = setting(
+        "this many iterations in a row gained less than `min_gain`", parse_count, "2", part="stop_when.stagnation"
+    )
     min_gain = setting(
-        "the least gain of score that counts for `stagnation`", parse_share, "0.02", part="stop_when.min_gain"
+        "the smallest gain of score that counts as progress, for `stagnation`",
+        parse_share,
+        "0.02",
+        part="stop_when.min_gain",
     )
     plateau = setting(
-        "two changes in a row were a smaller share of the score, such as 0.02",
+        "two changes in a row were below this share of the score, such as 0.02",
         parse_share,
         "0",
         part="stop_when.plateau",
     )
     diminishing = setting(
-        "the same, asked after `plateau`, such as 0.05", parse_share, "0", part="stop_when.diminishing"
+        "the same with a second share, tested after `plateau`, such as 0.05",
+        parse_share,
+        "0",
+        part="stop_when.diminishing",
     )
     confidence = setting(
-        "this share of the weight passes beyond an opinion, whatever the agent says about being done",
+        "this share of the weight passes by evidence, whether or not the agent says that it is done",
         parse_share,
         "0",
         part="stop_when.confidence",
@@ -101,22 +109,22 @@ class ControlSettings(Group):
     """Retries and escalations"""
 
     auto_retry_on_test_fail = setting(
-        "rules fail after an agent's work, so that you decide about every retry: yes or no",
+        "rules fail after an agent's edit, so that you decide about every retry: yes or no",
         parse_yes_or_no,
         "yes",
         part="stop_when.rules_fail",
         parse_part=parse_no_or_yes,
     )
     auto_retry_on_review_reject = setting(
-        "you reject the work, so that you decide about every retry: yes or no",
+        "you reject an edit, so that you decide about every retry: yes or no",
         parse_yes_or_no,
         "yes",
         part="stop_when.review_rejects",
         parse_part=parse_no_or_yes,
     )
     escalation_includes_diff = setting(
-        "add the change to the question of a stopped run: yes or no", parse_yes_or_no, "yes", part="feedback.diff"
+        "show the change with the question of a stopped run: yes or no", parse_yes_or_no, "yes", part="feedback.diff"
     )
     feedback_max_length = setting(
-        "how many characters of advice a decision to retry holds", parse_whole, "500", part="feedback.advice"
+        "maximum length of the advice in a decision to retry, in characters", parse_whole, "500", part="feedback.advice"
     )

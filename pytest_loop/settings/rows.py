@@ -89,38 +89,21 @@ class Group:
         return dict(vars(self))
 
 
-def switch(description: str, *, takes_over: bool = False, part: str = "") -> Option[bool]:
+# The kinds of rows; `more` are further fields of `Option`.
+
+
+def switch(description: str, *, part: str = "", **more: Any) -> Option[bool]:
     """Declare a flag without a value."""
-    old_default = "no" if part else ""
-    return Option(
-        description, "", parse_yes_or_no, default=False, takes_over=takes_over, part=part, old_default=old_default
-    )
+    return Option(description, "", parse_yes_or_no, default=False, part=part, old_default="no" if part else "", **more)
 
 
-def text(
-    description: str,
-    metavar: str,
-    ini: str | None = None,
-    *,
-    takes_over: bool = False,
-    other_flags: tuple[str, ...] = (),
-    old_key: str = "",
-) -> Option[str]:
+def text(description: str, metavar: str, ini: str | None = None, **more: Any) -> Option[str]:
     """Declare an option whose value is a text, empty by default."""
-    return Option(
-        description,
-        metavar,
-        str,
-        default=ini or "",
-        ini=ini,
-        takes_over=takes_over,
-        other_flags=other_flags,
-        old_key=old_key,
-    )
+    return Option(description, metavar, str, default=ini or "", ini=ini, **more)
 
 
 def texts(
-    description: str, metavar: str, *, has_ini: bool = True, part: str = "", new_flag: str = ""
+    description: str, metavar: str, *, has_ini: bool = True, part: str = "", **more: Any
 ) -> Option[tuple[str, ...]]:
     """Declare a flag that may be repeated; its ini key takes words."""
     return Option(
@@ -132,7 +115,7 @@ def texts(
         is_repeatable=True,
         part=part,
         parse_part=lambda words: tuple(words.split()),
-        new_flag=new_flag,
+        **more,
     )
 
 
@@ -140,41 +123,16 @@ def value(
     description: str, metavar: str, parse: Callable[[str], T], ini: str, *, part: str = "", old_key: str = ""
 ) -> Option[T]:
     """Declare a flag whose default is written as in the ini file; it has an ini key, a part of one, or an old one."""
-    is_key = not (part or old_key)
-    return Option(
-        description,
-        metavar,
-        parse,
-        default=parse(ini),
-        ini=ini if is_key else None,
-        part=part,
-        old_key=old_key,
-        old_default="" if is_key else ini,
-    )
+    fields: dict[str, Any] = {"ini": ini}
+    if part or old_key:
+        fields = {"part": part, "old_key": old_key, "old_default": ini}
+    return Option(description, metavar, parse, default=parse(ini), **fields)
 
 
-def setting(
-    description: str,
-    parse: Callable[[str], T],
-    ini: str,
-    *,
-    part: str = "",
-    parse_part: Callable[[str], T] | None = None,
-    old_key: str = "",
-) -> Option[T]:
+def setting(description: str, parse: Callable[[str], T], ini: str, *, part: str = "", **more: Any) -> Option[T]:
     """Declare an ini key without a flag, or a part of an ini key."""
-    return Option(
-        description,
-        "",
-        parse,
-        default=parse(ini),
-        ini=None if part else ini,
-        has_flag=False,
-        part=part,
-        parse_part=parse_part,
-        old_key=old_key,
-        old_default=ini if part else "",
-    )
+    fields: dict[str, Any] = {"part": part, "old_default": ini} if part else {"ini": ini}
+    return Option(description, "", parse, default=parse(ini), has_flag=False, **fields, **more)
 
 
 def bundle(description: str, metavar: str = "", ini: str | None = "") -> Option[dict[str, str]]:

@@ -12,8 +12,8 @@ from pytest_loop.settings.values import (
 class WorkloadSettings(Group):
     """Workloads"""
 
-    manifest = text("tune the workload of this manifest, case by case", "FILE", takes_over=True)
-    case = texts("run only the cases of this name (a path, a name or a glob)", "CASE", has_ini=False)
+    manifest = text("tune the prompt or pipeline that this manifest describes", "FILE", takes_over=True)
+    case = texts("run only matching cases (a path, a name or a glob)", "CASE", has_ini=False)
     workload = bundle("override settings of the manifest, such as 'mode exploration, focus a.txt b.txt'", "PARTS", None)
     focus = texts("cases to look at first", "CASE", part="workload.focus", new_flag="--loop-workload 'focus {value}'")
     guard = texts(
@@ -28,19 +28,19 @@ class WorkloadSettings(Group):
         old_default="precision",
         new_flag="--loop-workload 'mode {value}'",
     )
-    plan = text("hypotheses and the part of each case, planned before (YAML, JSON, TOML or Markdown)", "FILE")
-    debrief = text("write what was believed, done and found in an experiment as Markdown", "PATH", takes_over=True)
+    plan = text("file with planned hypotheses and the role of each case (YAML, JSON, TOML or Markdown)", "FILE")
+    debrief = text("write hypotheses, edits and results of an experiment as Markdown", "PATH", takes_over=True)
     case_timeout = setting(
-        "end a command of a case after so many seconds", parse_seconds, "600", part="workload.case_timeout"
+        "stop a command of a case after this many seconds", parse_seconds, "600", part="workload.case_timeout"
     )
     on_plateau = setting(
-        "where no case improves any more: ask, continue or stop",
+        "when no case improves any more: ask, continue or stop",
         one_of("ask", "continue", "stop"),
         "ask",
         part="workload.on_plateau",
     )
     on_regression = Option(
-        "where a case becomes worse: ask, accept, different or stop",
+        "when a case becomes worse: ask, accept, different or stop",
         "",
         one_of("ask", "accept", "different", "stop"),
         default="",
@@ -48,7 +48,7 @@ class WorkloadSettings(Group):
         part="workload.on_regression",
     )
     decide = setting(
-        "who chooses among the edits of a composer: ask or recommended",
+        "who chooses among the proposed edits: ask (you) or recommended (the agent)",
         one_of("ask", "recommended"),
         "ask",
         part="workload.decide",

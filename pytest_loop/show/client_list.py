@@ -9,8 +9,8 @@ from pytest_loop.core.model.clients import Client
 _ABILITIES = (
     ("reports_tokens", "tokens"),
     ("reports_cost", "cost"),
-    ("takes_schema", "JSON by schema"),
-    ("goes_on", "goes on in its conversation"),
+    ("takes_schema", "JSON schema"),
+    ("goes_on", "resumes its conversation"),
 )
 
 
@@ -25,12 +25,12 @@ def render_client_lines(clients: Iterable[Client]) -> Iterator[str]:
     missing = ", ".join(client.name for client in clients if not client.path)
     if missing:
         yield f"not installed: {missing}"
-    yield "always here: builtin, which needs no model and fixes the Python files of a project"
+    yield "built in: builtin, which needs no model and repairs Python code"
 
 
 def _format_version(client: Client) -> str:
     if client.version is None:
-        return f"version unknown (checked with {client.checked})"
+        return f"version unknown (tested with {client.checked})"
     if client.version == client.checked:
         return client.version
-    return f"{client.version} (checked with {client.checked})"
+    return f"{client.version} (tested with {client.checked})"

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Limits, RunState
+from pytest_loop.core.model.run_setup import Limits
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, list_names
@@ -22,6 +23,7 @@ UNDO = "undo: pytest-loop restore 0"
 _INDENT = 2
 _MAX_TASK = 60
 _MAX_PLACES = 3
+_MIN_DESCRIPTION = 30
 _LIMIT_WORDS = {"usd": "{:g} USD", "tokens": "{:,} tokens", "seconds": "{:g} s of completed steps"}
 
 
@@ -57,7 +59,7 @@ def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str
 def _count_rules(state: RunState, failing: int | None) -> str:
     """Return `6 tests, 3 failing`; rules of files and guards are counted apart."""
     goals = state.criteria.goals
-    tests = sum(is_test_rule(rule) for rule in goals)
+    tests = sum(rule.is_test for rule in goals)
     counts = {"rule": len(goals) - tests, "test": tests, "guard": len(state.criteria.guards)}
     text = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
     return f"{text}, {failing} failing" if failing is not None else text
@@ -80,12 +82,11 @@ def _describe_scope(state: RunState) -> str:
 
 
 def _list_places(state: RunState, origins: dict[str, str]) -> str:
-    """Return the files that judge; several of one folder are the folder, and a template has its name."""
+    """Return what judges: a template, the rules of the draft, or files; several of one folder are the folder."""
     templates = {rule.source: origin for rule in state.criteria.rules if (origin := _find_template(rule, origins))}
     if templates:
         return list_names(sorted(set(templates.values())), _MAX_PLACES)
-    rules = state.criteria.rules
-    paths = dict.fromkeys(rule.id.partition("::")[0] if is_test_rule(rule) else rule.source for rule in rules)
+    paths = dict.fromkeys(map(_find_path, state.criteria.rules))
     folders: dict[str, list[str]] = {}
     for path in filter(None, paths):
         folders.setdefault(PurePosixPath(path).parent.as_posix(), []).append(path)
@@ -97,6 +98,11 @@ def _list_places(state: RunState, origins: dict[str, str]) -> str:
     return list_names(places, _MAX_PLACES) or "the project"
 
 
+def _find_path(rule: RunRule) -> str:
+    """Return the file that judges; the rules of a drafted one are listed in the draft."""
+    return "the rules below" if PurePosixPath(rule.path).name == INFERRED_FILE else rule.path
+
+
 def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
     """Return the template that a run uses as it is; a rule file that extends one is a file of the run."""
     origin = origins.get(rule.key, "")
@@ -105,7 +111,7 @@ def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
 
 def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
     """Render the rules that are not tests of the project; those of this task come before those of a template."""
-    rules = [rule for rule in state.criteria.goals if not is_test_rule(rule) or look.verbosity > 0]
+    rules = [rule for rule in state.criteria.goals if not rule.is_test or look.verbosity > 0]
     rules.sort(key=lambda rule: facts.origins.get(rule.key, "").startswith(TEMPLATE_ORIGIN))
     limit = DETAILED_RULES if look.verbosity > 0 else SHOWN_RULES
     shown = rules[:limit]
@@ -117,12 +123,16 @@ def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[st
 
 
 def _format_rule(rule: RunRule, origin: str, width: int, look: Look) -> str:
-    origin = "" if origin == rule.source else origin  # it is in the line above
+    """Return one line of a rule; an origin that the lines around it name is left out."""
+    is_detailed = look.verbosity > 0
+    if origin == rule.source or (origin.startswith(TEMPLATE_ORIGIN) and not is_detailed):
+        origin = ""
     kinds = ", ".join(filter(None, (origin, "judged" if isinstance(rule.check, str) else "")))
-    detail = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}  " if look.verbosity > 0 else ""
-    description = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
-    where = look.paint(f"  [{kinds}]", "dim") if kinds else ""
-    return f"  {detail}{shorten(rule.id, 60).ljust(width)}{description}{where}".rstrip()
+    detail = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}  " if is_detailed else ""
+    head, tail = f"  {detail}{shorten(rule.id, 60).ljust(width)}", f"  [{kinds}]" if kinds else ""
+    room = max(_MIN_DESCRIPTION, look.width - len(head) - len(tail) - 2)
+    description = f"  {shorten(rule.description, room)}" if rule.description != rule.id else ""
+    return f"{head}{description}{look.paint(tail, 'dim')}".rstrip()
 
 
 def _render_seal_notes(state: RunState, look: Look) -> Iterator[str]:

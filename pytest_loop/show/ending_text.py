@@ -14,6 +14,7 @@ from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_cl
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, list_alternatives, render_attempt
 from pytest_loop.core.reporting.outcome import ArtifactStatus, compute_distance, get_artifact_status
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import experiment_text
@@ -32,7 +33,7 @@ def render_end(state: RunState, look: Look, diffstat: str = "") -> Iterator[str]
     if isinstance(state, ExperimentState):
         yield from experiment_text.render_experiment_end(state.experiment)
     elif state.evaluation and state.evaluation.held_out is not None:
-        scores = f"{state.evaluation.held_out:.3g}, all of them {state.evaluation.score:.3g}"
+        scores = f"{format_score(state.evaluation.held_out)}, all of them {format_score(state.evaluation.score)}"
         yield f"held out: the rules that no agent has seen score {scores}"
     yield from (line for text in _list_put_back(state) for line in look.wrap(text, _INDENT))
     if look.verbosity > 0:
@@ -109,7 +110,8 @@ def _render_details(state: RunState) -> Iterator[str]:
     yield _format_score(state)
     if distance := compute_distance(state):
         yield (
-            f"distance: score {distance['score']:.3g} of {distance['threshold']:g} (gap {distance['gap']:.3g}), "
+            f"distance: score {format_score(distance['score'])} of {distance['threshold']:g} "
+            f"(gap {distance['gap']:.3g}), "
             f"{distance['rules_passed']} of {distance['rules_total']} rules pass"
         )
     for attempt in state.progress.attempts:
@@ -123,8 +125,9 @@ def _format_score(state: RunState) -> str:
     evaluation, status = state.evaluation, get_artifact_status(state)
     if status is ArtifactStatus.EVALUATED and evaluation:
         digest = state.progress.artifact_hash[:SHORT_HASH_LENGTH]
-        return f"final_score: {evaluation.score:.3g}, artifact: {state.setup.artifact} ({digest}, {status.value})"
-    last = f", last_evaluated_score: {evaluation.score:.3g}" if evaluation else ""
+        score = format_score(evaluation.score)
+        return f"final_score: {score}, artifact: {state.setup.artifact} ({digest}, {status.value})"
+    last = f", last_evaluated_score: {format_score(evaluation.score)}" if evaluation else ""
     path = f", artifact: {state.setup.artifact}" if status is not ArtifactStatus.NOT_CREATED else ""
     return f"final_score: unavailable (the artifact is {status.value}){last}{path}"
 
@@ -158,7 +161,7 @@ def render_question(state: RunState) -> Iterator[str]:
             yield f"  {number}. {alternative.text}"
         yield f"answer: {format_answer_command(state)}"
     if not find_row(state.stop.reason).needs_answer:
-        yield f"go on: {format_resume_command(state)}"
+        yield f"continue: {format_resume_command(state)}"
 
 
 def _list_commands(state: RunState) -> Iterator[str]:
@@ -204,7 +207,7 @@ def _is_search_exhausted(state: RunState) -> bool:
     """Return whether the built-in agent was the last to try, and fixed nothing."""
     attempts, agents = state.progress.attempts, state.setup.agents
     agent = agents[min(state.progress.agent_index, len(agents) - 1)] if agents else ""
-    return agent.partition(":")[0] == "builtin" and bool(attempts) and not attempts[-1].mended
+    return agent.partition(":")[0] == "builtin" and bool(attempts) and not attempts[-1].fixed
 
 
 def describe_next_step(state: RunState) -> str:

@@ -22,7 +22,7 @@ from pytest_loop.core.events.run_payloads import Payload, PhaseError
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines, list_names
-from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.analysis import Analysis, EditOption
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import HypothesisOutcome, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
@@ -140,7 +140,7 @@ def _render_analysis(analysis: Analysis) -> Iterator[str]:
         yield from _render_option(number, option)
 
 
-def _render_option(number: int, option: Option) -> Iterator[str]:
+def _render_option(number: int, option: EditOption) -> Iterator[str]:
     """Render an option: its place, mechanism, edit, cases, risk and confidence; the first one is recommended."""
     place = f"{option.file}, {option.section}" if option.section else option.file
     worth = f"{option.confidence.value} confidence" + (", recommended" if number == 1 else "")
@@ -151,7 +151,7 @@ def _render_option(number: int, option: Option) -> Iterator[str]:
     yield f"     improves {_list_names(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
 
 
-def _render_edit(option: Option) -> Iterator[str]:
+def _render_edit(option: EditOption) -> Iterator[str]:
     """Render the current and the proposed text as a diff without headers."""
     lines = unified_diff(option.current.splitlines(), option.proposed.splitlines(), n=1, lineterm="")
     for line in islice(lines, 2, None):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from pytest_loop.core.judging.critique import group_by_cause
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.model.evaluation import RuleResult
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.look import Look
 
@@ -17,6 +18,8 @@ MAX_LINES = 10
 # With more causes than this, tests that probably fail alike share a line.
 _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
+# Columns after a name in a narrow terminal: two spaces, the start of a message, and how many fail alike.
+_REST = 31
 
 
 class FailureGroup(NamedTuple):
@@ -33,12 +36,12 @@ def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterat
     results = [result for result in evaluation.rule_results if result.id in chosen] if evaluation else []
     groups = group_by_cause(results, _MAX_CAUSES)
     failures = [_describe_group(state, group) for group in groups[:MAX_LINES]]
-    limit = max(30, (look.width - INDENT) * 2 // 3)
+    limit = max(20, min((look.width - INDENT) * 2 // 3, look.width - INDENT - _REST))
     width = min(limit, max((len(failure.name) for failure in failures), default=0))
     for failure in failures:
         head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
-        tail = f" (and {failure.others} more like it)" if failure.others else ""
-        room = max(20, look.width - len(head) - len(tail))
+        tail = f" (and {failure.others} similar)" if failure.others else ""
+        room = max(12, look.width - len(head) - len(tail))
         yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
     if len(groups) > MAX_LINES:
         rest = sum(map(len, groups[MAX_LINES:]))
@@ -71,9 +74,11 @@ def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGrou
         name, message = result.id, str(finding) if finding else result.details
     before = " (passed before)" if state.evaluation and result.id in state.evaluation.regressions else ""
     first_line = message.strip().partition("\n")[0].partition(" + where ")[0]
+    if state.setup.target is Target.ARTIFACT:  # its path is in the draft
+        first_line = first_line.replace(state.setup.artifact, PurePosixPath(state.setup.artifact).name)
     return FailureGroup(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
 
 
 def _is_plain_test(state: RunState, rule_id: str) -> bool:
     rule = state.criteria.by_id.get(rule_id)
-    return rule is not None and is_test_rule(rule) and "::" in rule_id
+    return rule is not None and rule.is_test and "::" in rule_id

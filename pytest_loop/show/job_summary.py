@@ -18,9 +18,9 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.ending_text import format_answer_command, format_resume_command
-from pytest_loop.show.score_section import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 # With these limits a summary stays far below the megabyte that GitHub accepts.
@@ -129,7 +129,7 @@ def _render_blockers(state: RunState) -> Iterator[str]:
     failed = (*evaluation.failed, *evaluation.blocking_errors) if evaluation else ()
     if not failed:
         return
-    yield f"### What blocks: {format_count(len(failed), 'rule')}"
+    yield f"### Failing: {format_count(len(failed), 'rule')}"
     yield ""
     yield from limit_lines([_describe_failure(complaint) for complaint in failed], MAX_BLOCKERS)
 
@@ -165,4 +165,4 @@ def _render_end(state: RunState) -> Iterator[str]:
         yield f"- answer: {format_code(format_answer_command(state), MAX_TEXT)}"
         if find_row(state.stop.reason).needs_answer:
             return
-    yield f"- go on: {format_code(format_resume_command(state), MAX_TEXT)}"
+    yield f"- continue: {format_code(format_resume_command(state), MAX_TEXT)}"

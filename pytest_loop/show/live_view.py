@@ -96,15 +96,13 @@ class LiveView:
         if self.look.verbosity < SHOW_SESSIONS or not data:
             return
         with self._lock:
-            self._stream.write(self._render_erasure() + data.decode("utf-8", "replace"))
-            self._stream.flush()
+            self._print(self._render_erasure() + data.decode("utf-8", "replace"))
             self._is_line_open = not data.endswith(b"\n")
 
     def hide(self) -> None:
         """Remove the line of progress until there is something to show again."""
         with self._lock:
-            self._stream.write(self._end_line() + self._render_erasure())
-            self._stream.flush()
+            self._print(self._end_line() + self._render_erasure())
 
     def close(self) -> None:
         """Remove the line of progress for good; the log stays."""
@@ -117,8 +115,15 @@ class LiveView:
         """Add text to the log and draw the progress below it in one write, so that nothing flickers."""
         ending = self._end_line() if text else ""
         if output := self._render_erasure() + ending + text + self._render_progress():
-            self._stream.write(output)
+            self._print(output)
+
+    def _print(self, text: str) -> None:
+        """Print a text; if the reader has gone, as `head` does, nothing is printed any more."""
+        try:
+            self._stream.write(text)
             self._stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def _end_line(self) -> str:
         """Return what ends a line that a session left open."""
@@ -158,7 +163,8 @@ class LiveView:
         columns = self._measure_columns() or self._drawn_width
         rows = -(-self._drawn_width // columns)
         self._drawn_width = 0
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+        # In the top row of a terminal, tmux moves what `J` erases into its history.
+        return f"\r\x1b[{rows - 1}A\x1b[J" if rows > 1 else "\r\x1b[K"
 
 
 class SessionProgress:

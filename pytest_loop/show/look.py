@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import textwrap
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,14 +59,18 @@ class Look:
         """Split a text into lines at words, if this is a terminal; continued lines are indented."""
         if not self.wraps:
             return [text]
-        styles = len(text) - len(remove_styles(text))
-        return textwrap.wrap(
-            text,
-            max(_MIN_WIDTH, self.width) + styles,
-            subsequent_indent=" " * indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ) or [""]
+        room, width = max(_MIN_WIDTH, self.width), 0
+        lines = [""]
+        for word in re.findall(r"^ *\S*|\S+", text):
+            size = measure_width(remove_styles(word))
+            if lines[-1] and width + 1 + size > room:
+                lines.append(" " * indent + word)
+                width = indent + size
+            else:
+                space = " " if lines[-1] else ""
+                lines[-1] += space + word
+                width += len(space) + size
+        return lines
 
     def join(self, *parts: str) -> str:
         """Join the parts that are not empty by dots."""

@@ -20,6 +20,7 @@ from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import experiment_text
@@ -36,6 +37,7 @@ _MAX_ERROR = 300
 PERMITTING_FLAGS = {"sealed": "--loop-unseal", FORBIDDEN: "--loop-allow"}
 _STEP = " " * 5
 _DETAIL = " " * INDENT
+_NO_CHANGE = "changed nothing"
 
 
 @dataclass
@@ -100,7 +102,7 @@ class RunStory:
             else f"{len(evaluation.warnings)} warnings": evaluation.warnings,
             f"{len(evaluation.errors)} cannot be judged": evaluation.errors,
             f"{len(evaluation.assumptions)} to confirm": evaluation.assumptions,
-            f"score {evaluation.score:.3g} of {threshold:g}": _are_weights_different(state),
+            f"score {format_score(evaluation.score)} of {threshold:g}": _are_weights_different(state),
         }
         text = ", ".join([counts, *(words for words, is_shown in others.items() if is_shown)])
         place = self.look.paint(f"{state.iteration}/{state.max_iterations}", "bold")
@@ -136,8 +138,12 @@ class RunStory:
         """Yield who edited, what it cost, and the edit as a short diff."""
         summary, *report = payload.report.splitlines() or [""]
         seconds = f" in {payload.seconds:.0f} s" if payload.seconds else ""
-        change = summary or f"{describe_change(payload.change, state.setup.target)}{seconds}"
-        line = self.look.join(shorten_agent(shorten(payload.agent)), change, format_usage(payload.usage))
+        change = describe_change(payload.change, state.setup.target)
+        names = list_names([sign.path for sign in payload.findings], SHOWN_NAMES)
+        put_back = f"put back: {names}" if names else ""
+        done = "" if put_back and change == _NO_CHANGE else f"{change}{seconds}"
+        agent, usage = shorten_agent(shorten(payload.agent)), format_usage(payload.usage)
+        line = self.look.join(agent, summary or done, put_back, usage)
         yield _STEP + self.look.fit(line, len(_STEP))
         if self.look.verbosity >= SHOW_SESSIONS:
             yield from (f"{_DETAIL}{self.look.fit(line, INDENT)}" for line in report[:SHOWN_REPORT_LINES])
@@ -150,7 +156,7 @@ def describe_change(change: ChangedParts | None, target: Target) -> str:
     if change and change.is_first:
         return "wrote the first version"
     if not parts:
-        return "changed nothing"
+        return _NO_CHANGE
     return f"{format_count(len(parts), 'file' if target is Target.WORKSPACE else 'part')} changed"
 
 
@@ -178,7 +184,7 @@ def _are_weights_different(state: RunState) -> bool:
 def _list_details(state: RunState, evaluation: Evaluation) -> Iterator[str]:
     """Yield what only `-v` shows: the score, the hash, the plan and the change."""
     threshold = float(state.criteria.phase[evaluation.phase].threshold)
-    score = f"phase {evaluation.phase.value}, score {evaluation.score:.3g} of {threshold:g}"
+    score = f"phase {evaluation.phase.value}, score {format_score(evaluation.score)} of {threshold:g}"
     yield f"{score}, hash {evaluation.artifact_hash or '-'}, {state.setup.artifact}"
     yield f"plan: {format_plan(state.plan) or 'none, because it was judged as it is'}"
     yield f"changed: {state.progress.last_change or 'nothing yet'}"

@@ -11,6 +11,7 @@ from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, Payl
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
 from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import list_names
 
 _SUMMARY_FIELDS = (
@@ -41,7 +42,7 @@ def render_status_table(states: Iterable[tuple[RunState, str]], *, is_detailed: 
     for state, status in states:
         position = [str(state.iteration), state.phase.value, state.current_step.value]
         seconds = f"{state.completed_phase_seconds:.0f}/{state.max_completed_phase_seconds or 'none'}"
-        rows.append([state.task_alias, status, *position, f"{state.last_score:.3g}", state.updated_at, seconds])
+        rows.append([state.task_alias, status, *position, format_score(state.last_score), state.updated_at, seconds])
     hidden = () if is_detailed else ("phase", "current_step", "seconds")
     yield from _render_table(
         [[cell for name, cell in zip(head, row, strict=True) if name not in hidden] for row in rows]

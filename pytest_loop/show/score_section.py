@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from typing import NamedTuple
 
 from pytest_loop.core.model.rules import CriteriaScore, Result, Verdict
+from pytest_loop.core.text.score_text import format_decimal
 from pytest_loop.core.text.wording import format_count
 
 MAX_WIDTH = 300
@@ -77,14 +77,3 @@ def _format_result(word: str, result: Result) -> str:
     details = " ".join(result.details.split())
     text = f"  {word}: {result.rule.id}" + (f": {details}" if details else "")
     return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 3] + "..."
-
-
-def format_score(score: float) -> str:
-    """Format a score exactly as it was written, so that 0.9 is nine tenths."""
-    return format_decimal(Fraction(repr(score)))
-
-
-def format_decimal(number: Fraction) -> str:
-    """Format a number with at most three decimals, rounded down so that 0.8999 never reads as 0.9."""
-    thousandths = number * 1000
-    return f"{(thousandths.numerator // thousandths.denominator) / 1000:g}"

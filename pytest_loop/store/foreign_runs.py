@@ -23,7 +23,8 @@ def normalize_fields(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(prepared, dict) and isinstance(prepared.get("checks"), list):
         fields["prepared_checks"] = prepared | {"checks": _group_checks(prepared["checks"])}
     if isinstance(fields.get("evaluation"), dict):
-        fields["evaluation"] = _count_verdicts(fields["evaluation"])
+        phase = {"phase": fields["phase"]} if "phase" in fields else {}
+        fields["evaluation"] = phase | _count_verdicts(fields["evaluation"])
     return fields
 
 

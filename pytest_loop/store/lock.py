@@ -44,7 +44,7 @@ class Lock:
 
     def acquire(self, timeout: float = TIMEOUT) -> None:
         """Take the lock, or raise `BusyError`; `find_owner` in another process may hold it for a moment."""
-        if not _wait_until(self._try_acquire, timeout):
+        if not wait_until(self._try_acquire, timeout):
             raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
 
     def _try_acquire(self) -> bool:
@@ -107,14 +107,15 @@ def lock_folder(folder: Path, timeout: float = 10 * TIMEOUT) -> Iterator[None]:
     with disk.translate_errors("lock", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if not _wait_until(lambda: _try_flock(descriptor, fcntl.LOCK_EX), timeout):
+        if not wait_until(lambda: _try_flock(descriptor, fcntl.LOCK_EX), timeout):
             raise BusyError(f"another process has locked {folder} for more than {timeout:g} s: try again")
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+def wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+    """Return whether a condition becomes true in time."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() >= deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,12 +13,24 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.store.lock import lock_folder
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import ALIAS_PATTERN, ALL_RUNS, find_default_folder
 
 MAX_ACTIVE_RUNS = 4
+ALIAS_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{1,62}[a-z0-9]")
+ALL_RUNS = "all"
 # The folder of runs that is made for them alone, and what git ignores in it.
 _OWN_FOLDER = ".loop"
 _IGNORED = b"*\n!/shape/\n!/shape/**\n"
+
+
+def find_default_folder(project: Path) -> str:
+    """Return `.loop`, or the folder of AI Factory in a project that has it."""
+    return ".ai-factory/evolution" if (project / ".ai-factory").is_dir() else _OWN_FOLDER
+
+
+def make_alias(task: str) -> str:
+    """Return a run name made from the words of a task: lowercase words with hyphens, 3 to 64 characters."""
+    words = "-".join(re.findall(r"[a-z0-9]+", task.lower()))[:40].strip("-")
+    return words if len(words) >= 3 and words != ALL_RUNS else f"task-{words}".strip("-")
 
 
 class Store:
@@ -55,8 +68,9 @@ class Store:
         """Return a run by its complete name; raise `StateError` if it does not exist."""
         run = self.get_run(alias)
         if not run.exists:
-            names = ", ".join(other.alias for other in self.list_runs()) or "none"
-            raise StateError(f"there is no run {alias!r} in {self.root}: known are {names}")
+            names = ", ".join(other.alias for other in self.list_runs())
+            known = f"the runs are {names}" if names else "there are no runs"
+            raise StateError(f"there is no run {alias!r} in {self.root}: {known}")
         return run
 
     def find_run(self, alias: str) -> RunFiles:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, RunAdopted
+from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.errors import BusyError, StateError
@@ -37,7 +38,7 @@ class RunFiles:
         self.snapshot = folder / "run.json"
         self.history = folder / "history.jsonl"
         self.artifact = folder / "artifact.md"
-        self.rules = folder / "inferred.rules.yaml"
+        self.rules = folder / INFERRED_FILE
         self.log = RunLog(folder / "run.log")
         self.worktree = folder / "tree"
         self._stop_request = folder / "stop.request"

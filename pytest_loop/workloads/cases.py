@@ -23,7 +23,7 @@ class Case:
     id: str
     output: str
     expected: str = ""
-    is_holdout: bool = False
+    is_held_out: bool = False
 
     @cached_property
     def values(self) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class Workload:
     @property
     def held_out_cases(self) -> frozenset[str]:
         """The cases that no composer sees."""
-        return frozenset(case.id for case in self.cases if case.is_holdout)
+        return frozenset(case.id for case in self.cases if case.is_held_out)
 
 
 def load_workload(path: Path, root: Path) -> Workload:

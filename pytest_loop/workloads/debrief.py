@@ -9,7 +9,7 @@ from pytest_loop.core.workload.hypotheses import Truth, classify_trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
-from pytest_loop.workloads.markdown_text import escape, format_code, join_names, render_table
+from pytest_loop.workloads.markdown_text import end_sentence, escape, format_code, join_names, render_table
 
 _TRUTHS = {
     Truth.UNTESTED: "Untested",
@@ -123,7 +123,7 @@ def _list_analyses(history: ExperimentHistory) -> Iterator[str]:
         decision = history.decisions.get(iteration)
         choice = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
         reason = f" ({escape(decision.reason)})" if decision and decision.reason else ""
-        yield f"- Iteration {iteration}: {escape(analysis.root_cause)} Chosen: {choice}{reason}."
+        yield f"- Iteration {iteration}: {end_sentence(escape(analysis.root_cause))} Chosen: {choice}{reason}."
         for number, option in enumerate(analysis.options, 1):
             risk = escape(option.risk or "unknown")
             yield f"    {number}. {escape(option.name)} ({option.confidence.value}; risk: {risk})"
@@ -141,7 +141,7 @@ def _list_insights(history: ExperimentHistory) -> Iterator[str]:
     for iteration, outcome in history.hypothesis_outcomes.items():
         if outcome.truth is Truth.CONFIRMED and iteration in history.hypotheses:
             mechanism = escape(history.hypotheses[iteration].mechanism)
-            yield f"- {mechanism} It held for {join_names(outcome.improved)}."
+            yield f"- {end_sentence(mechanism)} It held for {join_names(outcome.improved)}."
 
 
 def _list_regressions(history: ExperimentHistory) -> Iterator[str]:

@@ -20,7 +20,7 @@ from pytest_loop.core.events.experiment_payloads import (
 )
 from pytest_loop.core.events.run_payloads import EndPayload, Payload, RunStarted
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.analysis import Analysis, EditOption
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import Hypothesis, HypothesisOutcome, OptionDecision
 from pytest_loop.core.workload.measurement import Measurement
@@ -46,7 +46,7 @@ class ExperimentHistory:
     hypothesis_outcomes: dict[int, HypothesisOutcome] = field(default_factory=dict)
     analyses: dict[int, Analysis] = field(default_factory=dict)
     decisions: dict[int, OptionDecision] = field(default_factory=dict)
-    edits: dict[int, Option] = field(default_factory=dict)
+    edits: dict[int, EditOption] = field(default_factory=dict)
     regressions: dict[int, RegressionDetected] = field(default_factory=dict)
     stop_reason: str = ""
 

@@ -19,7 +19,7 @@ from pytest_loop.core.events.run_payloads import IterationAdvanced, Payload, Ste
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
+from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, EditOption, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, OptionChoice, OptionDecision
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
@@ -246,7 +246,7 @@ class ExperimentStep:
             return RECOMMENDED
         return ask_for_option(self.ask)
 
-    def _apply(self, option: Option) -> None:
+    def _apply(self, option: EditOption) -> None:
         """Apply an edit to the file that it was composed for, unless that was done before a crash."""
         path = self.workload.folder / option.file
         before = self._project.get_content(self.experiment.files.get(option.file, ""))
@@ -260,7 +260,7 @@ class ExperimentStep:
             raise AgentUnavailableError(f"{option.file} is no longer as it was when the edit was composed")
 
 
-def _apply_to_bytes(data: bytes, option: Option) -> bytes:
+def _apply_to_bytes(data: bytes, option: EditOption) -> bytes:
     """Return the edited file with its own line ends."""
     text = apply_edit(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.analysis import Analysis, EditOption
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.experiment_history import ExperimentHistory
 from pytest_loop.workloads.markdown_text import escape, format_code, join_names, render_table
@@ -65,7 +65,7 @@ def _list_causes(analysis: Analysis, current: Measurement) -> Iterator[str]:
     yield f"- Confidence: {analysis.options[0].confidence.value}"
 
 
-def _describe(number: int, option: Option) -> Iterator[str]:
+def _describe(number: int, option: EditOption) -> Iterator[str]:
     place = f"{option.file}, {option.section}" if option.section else option.file
     change = f"{format_code(option.current)} becomes {format_code(option.proposed)}"
     yield f"{number}. {escape(option.name)}" + (" (recommended)" if number == 1 else "")
@@ -79,7 +79,7 @@ def _list_risks(analysis: Analysis) -> Iterator[str]:
     for number, option in enumerate(analysis.options, 1):
         if option.regresses:
             broken = join_names(option.regresses)
-            yield f"- Option {number} may break {broken}; the next measurement shows whether it does."
+            yield f"- EditOption {number} may break {broken}; the next measurement shows whether it does."
 
 
 def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[str]:

@@ -103,19 +103,21 @@ class Manifest(_ManifestModel):
     artifact_paths: Annotated[Paths, Field(min_length=1, description="the files that may be edited (globs)")]
     case_paths: Annotated[Paths, Field(min_length=1, description="the inputs (globs)")]
     run_command: Annotated[Command, Field(description="run once for each case")]
-    output_path: Annotated[Text, AfterValidator(_check_output), Field(description="what the command writes for a case")]
-    evaluate_command: Command = Field(default_factory=str, description="judges an output: by exit code, or JSON")
-    expected_paths: Paths = Field(default_factory=list, description="what should come out (globs)")
+    output_path: Annotated[
+        Text, AfterValidator(_check_output), Field(description="the file that the command writes for a case")
+    ]
+    evaluate_command: Command = Field(default_factory=str, description="judges an output by its exit code or JSON")
+    expected_paths: Paths = Field(default_factory=list, description="the expected outputs (globs)")
     review_command: Command = Field(default_factory=str, description="a second judge: both must agree")
     agents: Agents = Field(default_factory=Agents)
-    domain_docs: Paths = Field(default_factory=list, description="what a composer should know (globs)")
+    domain_docs: Paths = Field(default_factory=list, description="documents that the composer should read (globs)")
     max_iterations: Annotated[int, Field(ge=1)] = 10
     build_command: Command = Field(default_factory=str, description="run once before the cases of an iteration")
     cache_strategy: Annotated[
         Literal["force", "smart"], Field(description="force appends --force to runCommand, and keeps no result")
     ] = "smart"
     holdout: Paths = Field(default_factory=list, description="cases that no composer sees (globs)")
-    repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS, description="run a noisy case so often")] = 1
+    repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS, description="maximum number of runs of a noisy case")] = 1
     need: Annotated[Need, Field(description="how many repeats must pass")] = "majority"
     mode: Literal["precision", "exploration", "convergence", "custom"] | None = Field(
         default=None, description="how to experiment"
@@ -123,16 +125,16 @@ class Manifest(_ManifestModel):
     focus: Paths = Field(default_factory=list, description="cases to look at first (globs)")
     guard: Paths = Field(default_factory=list, description="cases that must not become worse (globs)")
     case_timeout: Annotated[float, Field(gt=0, strict=False)] | None = Field(
-        default=None, description="end a command of a case after so many seconds"
+        default=None, description="stop a command of a case after this many seconds"
     )
     on_plateau: Literal["ask", "continue", "stop"] | None = Field(
-        default=None, description="what to do where no case improves any more"
+        default=None, description="what to do when no case improves any more"
     )
     on_regression: Literal["ask", "accept", "different", "stop"] | None = Field(
-        default=None, description="what to do where a case becomes worse"
+        default=None, description="what to do when a case becomes worse"
     )
     decide: Literal["ask", "recommended"] | None = Field(
-        default=None, description="who chooses among the edits of a composer"
+        default=None, description="who chooses among the proposed edits"
     )
 
     @property
@@ -194,7 +196,7 @@ class LoadedFile(Generic[Model]):
 
 
 def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
-    """Load a file as a model whose first key is usually `first`; raise `ManifestError` with every problem."""
+    """Load a file as a model, or raise `ManifestError` with every problem; `first` is a required key."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:

@@ -15,6 +15,11 @@ def escape(value: object) -> str:
     return shorten(str(value), MAX_LENGTH).replace("<", "&lt;")
 
 
+def end_sentence(text: str) -> str:
+    """Return a text of an agent with a full stop, if it has no mark at its end."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def join_names(cases: Iterable[str]) -> str:
     """Return all names; a list of regressions is never cut."""
     return ", ".join(map(escape, cases))

@@ -16,10 +16,10 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.run_draft import build_run_criteria
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
+from pytest_loop.core.model.run_state import Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
@@ -176,7 +176,7 @@ class NewExperiment:
         rules = tuple(
             rule.model_copy(
                 update={
-                    "holdout": case_names[rule.id] in self.workload.held_out_cases,
+                    "held_out": case_names[rule.id] in self.workload.held_out_cases,
                     "description": case_names[rule.id],
                 }
             )

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
@@ -23,7 +23,7 @@ from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, list_parents
 from pytest_loop.workspace.left_out_files import (
     LeftOutFiles,
     LeftOutScanner,
@@ -31,7 +31,7 @@ from pytest_loop.workspace.left_out_files import (
     compare_left_out,
     is_cache,
 )
-from pytest_loop.workspace.sealed_files import SealedFiles
+from pytest_loop.workspace.sealed_files import DISCARDED, SealedFiles
 
 # Bounds of what is archived: more would make the start of a run slow.
 MAX_SIZE = 1024 * 1024
@@ -78,7 +78,7 @@ class CleanRoom:
         self._listing = b""
         own_folder = folder.relative_to(project.root).as_posix() if folder.is_relative_to(project.root) else ""
         self._own_folder = "" if document else own_folder
-        self._document_folders = frozenset(_list_parents(document))
+        self._document_folders = frozenset(list_parents(document))
         state = {document, own_folder} if document else set()
         environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
         self._skipped = frozenset(state.union(_make_relative(project.root, (*opened, *environment))))
@@ -113,13 +113,17 @@ class CleanRoom:
                 self._write_listing()
         self._archive.close()
 
+    def _is_discarded(self, path: str) -> bool:
+        """Return whether a path holds copies of what was put back: these stay where they are."""
+        return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED}")
+
     @contextmanager
     def enter(self) -> Iterator[RoomReport]:
         """Make the left-out files what they were, and put everything back after the block."""
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport([path for path in changes.paths if not is_cache(path)])
+        report = RoomReport([path for path in changes.paths if not (is_cache(path) or self._is_discarded(path))])
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
         for path, content in contents.items():
@@ -175,7 +179,7 @@ class CleanRoom:
 
     def _list_missing_folders(self, paths: Iterable[str]) -> list[str]:
         """Return the folders of files that are going to be written and that do not exist, the innermost first."""
-        parents = {parent for path in paths for parent in _list_parents(path)}
+        parents = {parent for path in paths for parent in list_parents(path)}
         missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112
         return sorted(missing, key=len, reverse=True)
 
@@ -280,8 +284,3 @@ def _hash_path(path: str, entry: FileEntry) -> str:
         return disk.hash_file(Path(path))
     except OSError:
         return ""
-
-
-def _list_parents(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path

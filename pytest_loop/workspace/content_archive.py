@@ -18,7 +18,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.file_scan import read_entry
-from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, list_parents
 from pytest_loop.workspace.path_patterns import PathPatterns
 
 MAX_SIZE = 8 * 1024 * 1024
@@ -39,13 +39,11 @@ class RestoreResult:
 class ContentArchive:
     """The archive file of one run."""
 
-    def __init__(
-        self, path: Path, *, max_size: int = MAX_SIZE, max_total: int = MAX_TOTAL, max_memory: int = MAX_MEMORY
-    ) -> None:
+    def __init__(self, path: Path, *, max_size: int = MAX_SIZE, max_total: int = MAX_TOTAL) -> None:
         self.path = path
         self._max_size = max_size
         self._max_total = max_total
-        self._free_memory = max_memory
+        self._free_memory = MAX_MEMORY
         self._in_memory: dict[str, bytes] = {}
         self._offsets: dict[str, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
@@ -85,10 +83,11 @@ class ContentArchive:
 
     def add_files(self, root: Path, tree: FileTree, sealed: PathPatterns | None = None) -> tuple[str, ...]:
         """Archive the files of a tree, the sealed ones first; return the paths of those that could not be archived."""
-        sealed_paths = {path for path in tree.entries if sealed and sealed.matches(path)}
-        order = sorted(tree.entries, key=lambda path: (path not in sealed_paths, path))
         with disk.translate_errors("write", self.path, "try again"):
             file = self._open()
+            new = [path for path, entry in tree.entries.items() if entry.digest not in self._offsets]
+            sealed_paths = {path for path in new if sealed and sealed.matches(path)}
+            order = sorted(new, key=lambda path: (path not in sealed_paths, path))
             missed = [
                 path
                 for path in order
@@ -137,7 +136,8 @@ class ContentArchive:
     def undo_changes(self, root: Path, before: FileTree, after: FileTree, changes: FileChanges) -> RestoreResult:
         """Undo changes between two trees: remove added files, and restore the removed and modified ones."""
         removed, remaining = _apply_each(changes.added, lambda path: file_writer.remove_path(root, path))
-        for folder in sorted(_list_parents(changes.added) & (after.folders - before.folders), reverse=True):
+        parents = {folder for path in changes.added for folder in list_parents(path)}
+        for folder in sorted(parents & (after.folders - before.folders), reverse=True):
             file_writer.remove_empty_folder(root, folder)
         paths = sorted((*changes.removed, *changes.modified))
         restored, lost = _apply_each(paths, lambda path: self._restore_file(root, path, before.entries[path]))
@@ -164,14 +164,6 @@ def _apply_each(
         except StateError as error:
             failed.append((path, str(error)))
     return tuple(succeeded), tuple(failed)
-
-
-def _list_parents(paths: Iterable[str]) -> set[str]:
-    parents = set()
-    for path in paths:
-        while (path := path.rpartition("/")[0]) and path not in parents:
-            parents.add(path)
-    return parents
 
 
 def _list_contents(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -64,7 +64,7 @@ def count_project_edits(project: SealedFiles) -> EditCounter:
 
     def list_versions() -> Versions:
         nonlocal tree
-        tree = scan_files(project.root, project.scope, tree, trust_stat=True)
+        tree = scan_files(project.root, project.scope, tree, tree)
         return {path: entry.digest for path, entry in tree.entries.items()}
 
     return EditCounter(list_versions)

@@ -1,17 +1,86 @@
-"""Changes of installed packages while a run works: files that were written after its start."""
+"""Files outside of a project that judge it: its environment, and configuration above it and in the home folder."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import site
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
-from pytest_loop.workspace.seal import is_path_file_of_project, list_site_folders
+from pytest_loop.store import disk
 
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 _METADATA_SUFFIX = ".dist-info"
+_METADATA = (".egg-info", ".dist-info")
+# Files that configure tools, in the folders above a project and in the home folder.
+_ABOVE = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml"),
+    *("ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pylintrc", ".coveragerc"),
+    *("package.json", ".npmrc", "tsconfig.json", ".eslintrc", ".eslintrc.json", ".eslintrc.js", "eslint.config.js"),
+)
+_IN_HOME = (
+    *(".config/ruff/ruff.toml", ".config/ruff/.ruff.toml", ".config/ruff/pyproject.toml", ".config/mypy/config"),
+    *(".mypy.ini", ".config/flake8", ".flake8", ".config/pylintrc", ".pylintrc", ".npmrc", ".config/git/ignore"),
+)
+
+
+def list_site_folders() -> list[str]:
+    """Return the folders of this environment in which every interpreter looks for files to load at startup."""
+    return sorted({*site.getsitepackages(), site.getusersitepackages()})
+
+
+def find_opened_site_folders(opened: Iterable[str]) -> list[str]:
+    """Return the folders of packages in which agents may install, because they lie below opened paths."""
+    paths = [*opened]
+    return [
+        folder for folder in list_site_folders() if any(Path(folder).resolve().is_relative_to(path) for path in paths)
+    ]
+
+
+def is_path_file_of_project(path: Path, root: Path) -> bool:
+    """Return whether a file in site-packages only adds folders of the project to the path: an editable install."""
+    if path.suffix not in (".pth", ".egg-link"):
+        return False
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return False
+    folders = [line for line in lines if line and not line.startswith("#")]
+    return all(Path(line).is_absolute() and Path(line).resolve().is_relative_to(root.resolve()) for line in folders)
+
+
+def hash_site_files(opened: Iterable[str] = (), root: Path | None = None) -> str:
+    """Hash the files that every interpreter of this environment loads at startup, except below opened paths.
+
+    Editable installs of the project at `root` are left out too; its metadata that names plugins of pytest is included.
+    """
+    digest = hashlib.sha256()
+    excluded = find_opened_site_folders(opened)
+    for folder in (folder for folder in list_site_folders() if folder not in excluded):
+        for path in sorted(Path(folder).glob("*")) if Path(folder).is_dir() else ():
+            is_loaded = path.suffix == ".pth" or path.name in ("sitecustomize.py", "usercustomize.py")
+            if is_loaded and not (root and is_path_file_of_project(path, root)):
+                digest.update(f"{path}\0{disk.hash_file(path)}\0".encode())
+    for path in _list_plugin_metadata(root) if root else ():
+        digest.update(f"{path}\0{disk.hash_file(path)}\0".encode())
+    return digest.hexdigest()
+
+
+def is_in_project(path: Path, root: Path) -> bool:
+    """Return whether a path is part of the project itself, and not of an environment inside of it."""
+    prefixes = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
+    inner_prefixes = [prefix for prefix in prefixes if not root.is_relative_to(prefix)]
+    return path.is_relative_to(root) and not any(path.is_relative_to(prefix) for prefix in inner_prefixes)
+
+
+def _list_plugin_metadata(root: Path) -> list[Path]:
+    """Return the metadata in the project that names plugins of pytest; scans leave out some of its folders."""
+    folders = [folder for pattern in ("", "*/") for suffix in _METADATA for folder in root.glob(f"{pattern}*{suffix}")]
+    paths = sorted(folder / "entry_points.txt" for folder in folders)
+    return [path for path in paths if b"pytest11" in (disk.read_file(path) or b"")]
 
 
 def find_changed_packages(root: Path, since: int, opened: Iterable[str] = ()) -> list[str]:
@@ -77,3 +146,14 @@ def _is_editable_install(path: Path, root: Path) -> bool:
 
 def _adds_plugin(path: Path) -> bool:
     return path.name == "entry_points.txt" and "pytest11" in path.read_text(encoding="utf-8", errors="replace")
+
+
+def hash_outer_configuration(root: Path) -> dict[str, str]:
+    """Return the hashes of the configuration files outside of a project, by their paths."""
+    return {str(path): disk.hash_file(path) for path in _list_configuration(root.resolve()) if path.is_file()}
+
+
+def _list_configuration(root: Path) -> Iterator[Path]:
+    for folder in root.parents:
+        yield from (folder / name for name in _ABOVE)
+    yield from (Path.home() / name for name in _IN_HOME)

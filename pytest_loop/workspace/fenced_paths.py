@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 import pytest_loop
+from pytest_loop.workspace.environment import is_in_project, list_site_folders
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileKind
+from pytest_loop.workspace.file_tree import FileKind, list_parents, read_stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER
-from pytest_loop.workspace.seal import is_in_project, list_site_folders
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Each path is a mount, and starting a process takes longer with each of them.
@@ -64,7 +64,7 @@ class _SealedTree:
         self._open_folders: set[str] = set()
         others = self._entries.keys() - set(self._sealed)
         for path in (*others, *self._written, *project.scope.outputs, f"{project.scope.run_folder or '.'}/"):
-            self._open_folders.update(_list_parents(path))
+            self._open_folders.update(list_parents(path))
 
     def list_paths(self) -> list[str]:
         paths = (self._find_path(path) for path in self._sealed)
@@ -72,7 +72,7 @@ class _SealedTree:
 
     def _find_path(self, path: str) -> str:
         """Return the outermost closed folder of a sealed file, the file itself, or nothing if it stays writable."""
-        folder = "" if self._are_folders_open else next(filter(self._is_closed, reversed(_list_parents(path))), "")
+        folder = "" if self._are_folders_open else next(filter(self._is_closed, reversed(list_parents(path))), "")
         if folder:
             return f"{folder}/"
         is_writable = path in self._written or path.rpartition("/")[2] == _SETTINGS_FILE
@@ -83,11 +83,6 @@ class _SealedTree:
             new_paths = (f"{folder}/{name}" for name in _NEW_NAMES)
             self._closed[folder] = folder not in self._open_folders and all(map(self._matches, new_paths))
         return self._closed[folder]
-
-
-def _list_parents(path: str) -> list[str]:
-    """Return the folders of a path, the innermost first; the path of a folder, which ends with a slash, is one."""
-    return [str(parent) for parent in PurePath(f"{path}x" if path.endswith("/") else path).parents][:-1]
 
 
 def list_cache_folders(folder: Path) -> Iterator[str]:
@@ -153,7 +148,7 @@ class WriteWatch:
     def __init__(self, project: SealedFiles) -> None:
         self._root = project.root
         sealed = project.list_sealed_paths()
-        folders = {folder for path in sealed for folder in _list_parents(path)}
+        folders = {folder for path in sealed for folder in list_parents(path)}
         root = project.root.resolve()
         names = (*sealed, *folders, *list_environment_paths(root), *list_git_paths(root))
         self._stamps = {name: self._read_stamp(name) for name in names}
@@ -164,9 +159,4 @@ class WriteWatch:
         return tuple(sorted(f"{name}/" if (self._root / name).is_dir() else name for name in changed))
 
     def _read_stamp(self, name: str) -> tuple[int, ...]:
-        """Return when and how a path was last changed; a folder changes with the names in it."""
-        try:
-            status = os.lstat(os.path.join(self._root, name))  # noqa: PTH118 - called for many files
-        except OSError:
-            return ()
-        return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+        return read_stamp(os.path.join(self._root, name))  # noqa: PTH118 - called for many files

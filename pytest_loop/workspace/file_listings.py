@@ -21,7 +21,8 @@ class FileListings:
 
     def write_start(self, tree: FileTree) -> str:
         """Write the files at the start of the run; return the hash of the listing."""
-        return self._write(self._start_path, tree)
+        listing_hash, written = self._written.get(self._start_path, ("", None))
+        return listing_hash if written is tree else self._write(self._start_path, tree)
 
     def load_start(self, listing_hash: str) -> FileTree:
         """Load the files at the start of the run; raise `StateError` if the listing was changed since."""
@@ -34,20 +35,21 @@ class FileListings:
         self._written[self._start_path] = (listing_hash, tree)
         return tree
 
-    def write_checkpoint(self, number: int, tree: FileTree) -> None:
-        """Write the files of an iteration."""
-        self._write(self._get_checkpoint_path(number), tree)
+    def write_checkpoint(self, number: int, tree: FileTree, start: FileTree) -> None:
+        """Write how the files of an iteration differ from those at the start."""
+        self._write(self._get_checkpoint_path(number), tree, start)
 
-    def load_checkpoint(self, number: int) -> FileTree | None:
+    def load_checkpoint(self, number: int, start: FileTree) -> FileTree | None:
         """Return the files of an iteration, or None if they are not kept."""
         data = disk.read_file(self._get_checkpoint_path(number))
-        return FileTree.from_json(data) if data else None
+        return FileTree.from_json(data, start) if data else None
 
     def rewrite_changed(self) -> None:
         """Write the listings again that an agent removed or changed, for example with git clean."""
+        start = self._written.get(self._start_path)
         for path, (listing_hash, tree) in list(self._written.items()):
             if disk.hash_file(path) != listing_hash:
-                self._write(path, tree)
+                self._write(path, tree, start[1] if start and path != self._start_path else None)
 
     def discard(self) -> None:
         """Remove the listing of a run that does not start, and the folders that are empty without it."""
@@ -59,8 +61,8 @@ class FileListings:
     def _get_checkpoint_path(self, number: int) -> Path:
         return self._folder / f"files-{number}.json"
 
-    def _write(self, path: Path, tree: FileTree) -> str:
-        data = tree.to_json()
+    def _write(self, path: Path, tree: FileTree, base: FileTree | None = None) -> str:
+        data = tree.to_json(base)
         disk.make_folder(path.parent)
         disk.write_atomically(path, data)
         listing_hash = hashlib.sha256(data).hexdigest()

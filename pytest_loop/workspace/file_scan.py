@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import gitignore
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, Stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER, IgnoredPaths, IgnoreFile, is_ignored
 from pytest_loop.workspace.path_patterns import PathPatterns
 
@@ -44,13 +44,13 @@ class ScanScope:
     outputs: frozenset[str] = frozenset()
 
 
-def scan_files(root: Path, scope: ScanScope, before: FileTree | None = None, *, trust_stat: bool = False) -> FileTree:
+def scan_files(root: Path, scope: ScanScope, before: FileTree | None = None, known: FileTree | None = None) -> FileTree:
     """List and hash the files of a project.
 
-    `before` is an earlier scan, which decided what is ignored and which folders are environments. With `trust_stat`, a
-    file with the size, times and inode of that scan is not read again; evaluations never use that.
+    `before` is an earlier scan, which decided what is ignored and which folders are environments. A file with the
+    size, times and inode that it has in `known` is not read again; `known` itself is returned if nothing differs.
     """
-    return _Scanner(root, scope, before, trust_stat=trust_stat).scan()
+    return _Scanner(root, scope, before, known).scan()
 
 
 def read_entry(root: Path, path: str, entry: FileEntry, max_size: int) -> bytes | None:
@@ -75,11 +75,12 @@ class _Folder(NamedTuple):
 
 
 class _Scanner:
-    def __init__(self, root: Path, scope: ScanScope, before: FileTree | None, *, trust_stat: bool) -> None:
+    def __init__(self, root: Path, scope: ScanScope, before: FileTree | None, known: FileTree | None) -> None:
         self._root = os.fspath(root)
         self._scope = scope
         self._before = before
-        self._trusted = before.entries if before and trust_stat else {}
+        self._known = known or FileTree({})
+        self._new_entries = 0
         self._stable_before = time.time_ns() - _YOUNG_NS
         self._ignore_lines = dict(before.ignored.lines if before else gitignore.read_outer_lines(root))
         self._entries: dict[str, FileEntry] = {}
@@ -91,7 +92,9 @@ class _Scanner:
         while queue:
             queue += self._scan_folder(queue.pop())
         ignored = self._before.ignored if self._before else IgnoredPaths(self._ignore_lines)
-        return FileTree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
+        tree = FileTree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
+        is_same = not self._new_entries and len(tree.entries) == len(self._known.entries)
+        return self._known if is_same and tree.has_folders_of(self._known) else tree
 
     def _scan_folder(self, folder: _Folder) -> Iterator[_Folder]:
         """Add the files of a folder, and yield its subfolders."""
@@ -103,8 +106,11 @@ class _Scanner:
             self._folders.add(folder.path)
         ignore_files = self._add_ignore_file(folder, children)
         prefix = f"{folder.path}/" if folder.path else ""
+        known = self._known.entries
         for name, child in children.items():
             path = prefix + name
+            if path in known and self._add_known_file(child, path, known[path]):
+                continue
             if child.is_dir(follow_symlinks=False):
                 if not self._is_excluded(path, name):
                     is_hidden = folder.is_ignored or is_ignored(ignore_files, f"{path}/")
@@ -142,29 +148,43 @@ class _Scanner:
         ignore_file = IgnoredPaths(self._ignore_lines).get_file(folder.path)
         return (ignore_file, *folder.ignore_files) if ignore_file else folder.ignore_files
 
+    def _add_known_file(self, file: os.DirEntry[str], path: str, entry: FileEntry) -> bool:
+        """Add the entry of an earlier scan if the file still has its stamp, and return whether it has."""
+        if entry.stamp is None or path in self._scope.outputs:
+            return False
+        try:
+            is_same = entry.stamp == _read_stamp(file.stat(follow_symlinks=False))
+        except FileNotFoundError:  # removed since the folder was listed
+            return False
+        if is_same:
+            self._entries[path] = entry
+        return is_same
+
     def _add_file(self, file: os.DirEntry[str], path: str) -> None:
+        self._new_entries += 1
         if len(self._entries) >= self._scope.max_files:
             raise StateError(
                 f"expected at most {self._scope.max_files:,} files in the project {self._root}, found more: "
                 "remove them, or name in .gitignore what is not to be looked at"
             )
         with suppress(FileNotFoundError):  # removed since the folder was listed
-            self._entries[path] = self._make_entry(file, path)
+            self._entries[path] = self._make_entry(file)
 
-    def _make_entry(self, file: os.DirEntry[str], path: str) -> FileEntry:
+    def _make_entry(self, file: os.DirEntry[str]) -> FileEntry:
         status = file.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
             target = _read_target(file.path)
             return FileEntry(FileKind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
         if not stat.S_ISREG(status.st_mode):
             return FileEntry(FileKind.OTHER)
-        stamp = (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
-        earlier = self._trusted.get(path)
-        is_same = earlier is not None and earlier.stamp == stamp and earlier.kind is FileKind.FILE
-        digest = earlier.digest if earlier and is_same else _hash_file(file.path, status.st_size)
+        digest = _hash_file(file.path, status.st_size)
         mode = stat.S_IMODE(status.st_mode)
-        is_old = status.st_ctime_ns < self._stable_before
-        return FileEntry(FileKind.FILE, digest, bool(mode & 0o111), mode, status.st_size, stamp if is_old else None)
+        stamp = _read_stamp(status) if status.st_ctime_ns < self._stable_before else None
+        return FileEntry(FileKind.FILE, digest, bool(mode & 0o111), mode, status.st_size, stamp)
+
+
+def _read_stamp(status: os.stat_result) -> Stamp:
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
 
 
 def _read_target(path: str) -> bytes:

@@ -63,32 +63,54 @@ class FileTree:
             digest.update(os.fsencode(path) + f"\0{entry.kind.value} {entry.digest} {entry.is_executable:d}\0".encode())
         return digest.hexdigest()
 
-    def to_json(self) -> bytes:
-        """Serialize the tree without its stamps."""
+    def has_folders_of(self, other: FileTree) -> bool:
+        """Return whether both trees have the same folders, environments and ignore files."""
+        return (self.folders, self.environments, self.ignored) == (other.folders, other.environments, other.ignored)
+
+    def to_json(self, base: FileTree | None = None) -> bytes:
+        """Serialize the tree without its stamps; with a `base`, only what differs from that tree."""
+        base = base or _EMPTY
+        changes = compare_trees(base, self)
+        entries = ((path, self.entries[path]) for path in (*changes.added, *changes.modified))
         data = {
+            "base": base.digest,
             "entries": {
-                path: [entry.kind.value, entry.digest, entry.is_executable, entry.mode, entry.size]
-                for path, entry in self.entries.items()
+                path: [entry.kind, entry.digest, entry.is_executable, entry.mode, entry.size] for path, entry in entries
             },
-            "folders": sorted(self.folders),
+            "removed": changes.removed,
+            "folders": sorted(self.folders - base.folders),
+            "removed_folders": sorted(base.folders - self.folders),
             "environments": sorted(self.environments),
-            "ignored": self.ignored.lines,
+            "ignored": {} if self.ignored == base.ignored else self.ignored.lines,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> FileTree:
-        """Load a serialized tree; raise `StateError` for anything else."""
+    def from_json(cls, text: bytes, base: FileTree | None = None) -> FileTree:
+        """Load a serialized tree; raise `StateError` for anything else, also if it was written with another base."""
+        base = base or _EMPTY
         try:
             data = json.loads(text)
+            _check_base(data["base"], base)
+            removed, removed_folders = frozenset(data["removed"]), frozenset(data["removed_folders"])
+            kept = {path: entry for path, entry in base.entries.items() if path not in removed}
+            new = {path: FileEntry(FileKind(kind), *fields) for path, (kind, *fields) in data["entries"].items()}
             return cls(
-                {path: FileEntry(FileKind(kind), *fields) for path, (kind, *fields) in data["entries"].items()},
-                frozenset(data["folders"]),
+                {**kept, **new},
+                base.folders.difference(removed_folders).union(data["folders"]),
                 frozenset(data["environments"]),
-                IgnoredPaths({folder: tuple(lines) for folder, lines in data["ignored"].items()}),
+                IgnoredPaths({folder: tuple(lines) for folder, lines in data["ignored"].items()} or base.ignored.lines),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"expected the files of a project as they were, found something else: {error}") from None
+
+
+_EMPTY = FileTree({})
+
+
+def _check_base(digest: str, base: FileTree) -> None:
+    if digest != base.digest:
+        raise ValueError("it belongs to other files")
 
 
 @dataclass(frozen=True)
@@ -120,8 +142,29 @@ class FileChanges:
 def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
     """Return what was added, removed and modified between two scans."""
     old, new = before.entries, after.entries
+    if old is new:
+        return FileChanges()
+    # A scan takes over the entries of files that did not change, and identity is quicker to compare.
+    differing = [path for path, entry in new.items() if old.get(path) is not entry]
     return FileChanges(
-        added=tuple(sorted(path for path in new if path not in old)),
+        added=tuple(sorted(path for path in differing if path not in old)),
         removed=tuple(sorted(path for path in old if path not in new)),
-        modified=tuple(sorted(path for path, entry in new.items() if path in old and old[path] != entry)),
+        modified=tuple(sorted(path for path in differing if path in old and old[path] != new[path])),
     )
+
+
+def list_parents(path: str) -> list[str]:
+    """Return the folders of a relative path, the innermost first; a path that ends with a slash is one of them."""
+    parents = []
+    while path := path.rpartition("/")[0]:
+        parents.append(path)
+    return parents
+
+
+def read_stamp(path: str) -> tuple[int, ...]:
+    """Return when and how a path was last changed, empty if it does not exist; a folder changes with its names."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

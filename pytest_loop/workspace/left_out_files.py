@@ -13,11 +13,10 @@ import stat
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import PurePosixPath
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.file_tree import FileEntry, FileKind
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind
 from pytest_loop.workspace.gitignore import GIT_FOLDER
 
 MAX_FILES = 200_000
@@ -194,23 +193,10 @@ def make_entry(path: str) -> FileEntry | None:
     return FileEntry(kind, "", bool(mode & 0o111), mode, status.st_size, stamp)
 
 
-@dataclass(frozen=True)
-class LeftOutChanges:
-    """The paths of files and folders that differ from an earlier listing."""
-
-    added: tuple[str, ...] = ()
-    modified: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    @cached_property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(sorted((*self.added, *self.modified, *self.removed)))
-
-
-def compare_left_out(before: LeftOutFiles, after: LeftOutFiles) -> LeftOutChanges:
+def compare_left_out(before: LeftOutFiles, after: LeftOutFiles) -> FileChanges:
     """Return what changed since an earlier listing, by stamps."""
     old, new = before.entries, after.entries
-    return LeftOutChanges(
+    return FileChanges(
         added=(*after.new_folders, *(path for path in new if path not in old)),
         modified=tuple(path for path, entry in new.items() if path in old and old[path].stamp != entry.stamp),
         removed=tuple(path for path in old if path not in new),

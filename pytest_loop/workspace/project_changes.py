@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_loop.core.judging.tampering import ChangedSource
 from pytest_loop.workspace.file_tree import FileChanges, FileKind
 from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
-from pytest_loop.workspace.new_tests import list_new_places, select_new_tests
+from pytest_loop.workspace.new_files import find_new_place, is_test_path
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _PYTHON_SUFFIX = ".py"
@@ -58,12 +58,13 @@ class ProjectChanges:
         return _decode(self.project.read_start_content(path) or b"")
 
     def list_new_places(self) -> tuple[str, ...]:
-        """Return the new files and folders, in which no test of the start can be."""
-        return list_new_places(self.project.start, self.project.changes)
+        """Return the new Python files and the outermost new folders: no session that decides collects tests there."""
+        paths = (path for path in self.project.changes.added if path.endswith(_PYTHON_SUFFIX))
+        return tuple(dict.fromkeys(find_new_place(path, self.project.start) for path in paths))
 
     def list_new_tests(self) -> tuple[str, ...]:
-        """Return the test files that were added."""
-        return select_new_tests(self.project.changes)
+        """Return the new files that pytest would collect by their names."""
+        return tuple(filter(is_test_path, self.project.changes.added))
 
 
 def _decode(data: bytes) -> str:

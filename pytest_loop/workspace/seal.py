@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import site
-import sys
 from collections.abc import Container, Iterable
 from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
-
-from pytest_loop.store import disk
+from pathlib import PurePosixPath
 
 TEST_FOLDERS = ("tests", "test")
 # A folder of tests, or a package of the product that helps to test others.
 _TESTING = "testing"
-_METADATA = (".egg-info", ".dist-info")
 # Files that configure how tests are found and run, and other checks.
 CONFIGURATION_FILES = (
     "conftest.py",
@@ -113,59 +107,3 @@ def format_path_pattern(path: str) -> str:
 def is_test_module(name: str) -> bool:
     """Return whether a file has a name that pytest collects."""
     return any(fnmatch(name, pattern) for pattern in TEST_MODULES)
-
-
-def list_site_folders() -> list[str]:
-    """Return the folders of this environment in which every interpreter looks for files to load at startup."""
-    return sorted({*site.getsitepackages(), site.getusersitepackages()})
-
-
-def find_opened_site_folders(opened: Iterable[str]) -> list[str]:
-    """Return the folders of packages that lie below opened paths, in which agents may install."""
-    paths = [*opened]
-    return [
-        folder for folder in list_site_folders() if any(Path(folder).resolve().is_relative_to(path) for path in paths)
-    ]
-
-
-def is_path_file_of_project(path: Path, root: Path) -> bool:
-    """Return whether a file in site-packages only adds folders of the project to the path: an editable install."""
-    if path.suffix not in (".pth", ".egg-link"):
-        return False
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError):
-        return False
-    folders = [line for line in lines if line and not line.startswith("#")]
-    return all(Path(line).is_absolute() and Path(line).resolve().is_relative_to(root.resolve()) for line in folders)
-
-
-def hash_site_files(opened: Iterable[str] = (), root: Path | None = None) -> str:
-    """Hash the files that every interpreter of this environment loads at startup, except below opened paths.
-
-    Editable installs of the project at `root` are left out too; its metadata that names plugins of pytest is included.
-    """
-    digest = hashlib.sha256()
-    excluded = find_opened_site_folders(opened)
-    for folder in (folder for folder in list_site_folders() if folder not in excluded):
-        for path in sorted(Path(folder).glob("*")) if Path(folder).is_dir() else ():
-            is_loaded = path.suffix == ".pth" or path.name in ("sitecustomize.py", "usercustomize.py")
-            if is_loaded and not (root and is_path_file_of_project(path, root)):
-                digest.update(f"{path}\0{disk.hash_file(path)}\0".encode())
-    for path in _list_plugin_metadata(root) if root else ():
-        digest.update(f"{path}\0{disk.hash_file(path)}\0".encode())
-    return digest.hexdigest()
-
-
-def _list_plugin_metadata(root: Path) -> list[Path]:
-    """Return the metadata in the project that names plugins of pytest; scans leave out some of its folders."""
-    folders = [folder for pattern in ("", "*/") for suffix in _METADATA for folder in root.glob(f"{pattern}*{suffix}")]
-    paths = sorted(folder / "entry_points.txt" for folder in folders)
-    return [path for path in paths if b"pytest11" in (disk.read_file(path) or b"")]
-
-
-def is_in_project(path: Path, root: Path) -> bool:
-    """Return whether a folder holds modules of the project; its environment may lie inside of it, or around it."""
-    prefixes = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
-    inner_prefixes = [prefix for prefix in prefixes if not root.is_relative_to(prefix)]
-    return path.is_relative_to(root) and not any(path.is_relative_to(prefix) for prefix in inner_prefixes)

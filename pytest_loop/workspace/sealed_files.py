@@ -13,17 +13,17 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import MAX_SIZE, ContentArchive, RestoreResult
+from pytest_loop.workspace.environment import hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.file_listings import FileListings
 from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
 from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.honest_edits import is_honest_edit
-from pytest_loop.workspace.new_tests import is_new_test
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
+from pytest_loop.workspace.new_files import is_new_test, select_shadowing_files
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
-from pytest_loop.workspace.seal import hash_site_files
-from pytest_loop.workspace.shadowing import select_shadowing_files
 
+# The folder of copies of what was put back, in that of a run.
+DISCARDED = "discarded"
 _MAX_COPIES = 100
 _COPY_MODE = 0o600
 _NO_PATTERNS = PathPatterns(())
@@ -54,8 +54,9 @@ class SealedFiles:
         self._replace_patterns(sealed, outputs)
         self._listings = FileListings(folder)
         self._archive = ContentArchive(folder / "files.kept")
-        self._discarded = folder / "discarded"
+        self._discarded = folder / DISCARDED
         self.start = self.current = self.settled = FileTree({})
+        self._sealed_paths: tuple[FileTree, PathPatterns, list[str]] | None = None
         self._is_session = False
         self.module_folders: tuple[str, ...] = ()
         self.outputs: set[str] = set()
@@ -66,7 +67,7 @@ class SealedFiles:
     def record_start(self) -> str:
         """Scan and archive all files before the first edit; return the hash of the listing."""
         before = self.start if self.start.entries else None
-        self.start = self.current = self.settled = scan_files(self.root, self.scope, before, trust_stat=True)
+        self.start = self.current = self.settled = scan_files(self.root, self.scope, before, self.current)
         self._archive.add_files(self.root, self.start, self.sealed)
         return self._listings.write_start(self.start)
 
@@ -113,14 +114,15 @@ class SealedFiles:
     def close(self) -> None:
         self._archive.close()
 
-    def _scan(self) -> None:
-        self.current = scan_files(self.root, self.scope, self.start)
+    def _scan(self, *, read_all: bool = False) -> None:
+        """Scan the files; without `read_all`, those with the size, times and inode of the last scan are not read."""
+        self.current = scan_files(self.root, self.scope, self.start, None if read_all else self.current)
 
     # -- checkpoints
 
     def save_checkpoint(self, number: int) -> None:
         """Save the current files as those of an iteration."""
-        self._listings.write_checkpoint(number, self.save_current())
+        self._listings.write_checkpoint(number, self.save_current(), self.start)
 
     def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
         """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
@@ -131,7 +133,7 @@ class SealedFiles:
 
     def load_checkpoint(self, number: int) -> FileTree | None:
         """Return the files of an iteration, or None if they are not kept."""
-        return self._listings.load_checkpoint(number)
+        return self._listings.load_checkpoint(number, self.start)
 
     def save_current(self) -> FileTree:
         """Archive the current files, and return them for `restore_tree`."""
@@ -162,17 +164,19 @@ class SealedFiles:
         self._scan()
         self.settled = self.current
 
-    def enforce_seal(self) -> list[SealFinding]:
+    def enforce_seal(self, *, read_all: bool = False) -> list[SealFinding]:
         """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
         self._archive.rewrite_if_removed()
         self._listings.rewrite_changed()
-        self._scan()
+        self._scan(read_all=read_all)
         changes = self.changes
         sealed_changes = changes.filter(self.is_sealed)
         honest = frozenset(filter(self._is_honest, sealed_changes.modified))
         findings = [
             *self._undo(self.start, sealed_changes.filter(lambda path: path not in honest), "sealed"),
-            *self._undo(self.start, self._select_shadowing(changes.exclude(self.sealed)), "sealed"),
+            *self._undo(
+                self.start, self._select_shadowing(changes.filter(lambda path: not self.is_sealed(path))), "sealed"
+            ),
             *self._undo(self.settled, self._find_forbidden(), FORBIDDEN),
         ]
         if findings:
@@ -262,7 +266,11 @@ class SealedFiles:
 
     def list_sealed_paths(self) -> list[str]:
         """Return the sealed files at the start of the run."""
-        return [path for path in self.start.entries if self.sealed.matches(path)]
+        known = self._sealed_paths
+        if known is None or known[0] is not self.start or known[1] is not self.sealed:
+            paths = [path for path in self.start.entries if self.sealed.matches(path)]
+            self._sealed_paths = known = (self.start, self.sealed, paths)
+        return known[2]
 
     def read_start_content(self, path: str) -> bytes | None:
         """Return the content of a file at the start of the run, or None if it was not kept."""

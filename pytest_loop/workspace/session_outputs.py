@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pytest_loop.workspace.file_tree import FileTree, compare_trees
-from pytest_loop.workspace.new_tests import find_new_place
+from pytest_loop.workspace.file_tree import FileTree, compare_trees, read_stamp
+from pytest_loop.workspace.new_files import find_new_place
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _SOURCE = ".py"
@@ -36,15 +36,7 @@ class OutputWatch:
         self._project.accept_current()
         changes = compare_trees(self._before, self._project.current).select(self._project.sealed)
         paths = (path for path in (*changes.added, *changes.modified) if not path.endswith(_SOURCE))
-        return {path: _read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118
-
-
-def _read_stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+        return {path: read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118
 
 
 def is_written_since(path: Path, start: int) -> bool:

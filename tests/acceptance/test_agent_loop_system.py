@@ -23,8 +23,7 @@ from pytest_loop.inference.proposal import Proposal, render_proposal
 from pytest_loop.inference.synthesis import infer_criteria
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store
-from pytest_loop.store.run_names import ALIAS_PATTERN, make_alias
+from pytest_loop.store.project_runs import ALIAS_PATTERN, MAX_ACTIVE_RUNS, Store, make_alias
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.terminal import run_at_terminal
 

@@ -166,7 +166,7 @@ def test_task_text_can_detach_the_run(run: Pytest, project: Path) -> None:
     done = start_detached(
         run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
     )
-    assert "works in the background\n" in done.stdout
+    assert "alpha works in the background: process " in done.stdout
     assert read_conditions(run) == {"alpha": "running"}
 
 
@@ -187,7 +187,7 @@ def test_error_of_the_background_process_is_printed(
 
 def test_run_without_a_log_refuses_attach(run: Pytest, project: Path) -> None:
     assert "there is no run in" in run("--loop-attach").stderr
-    assert "there is no active run to pause: --loop-list shows all of them" in run("--loop-pause").stderr
+    assert "there is no active run to pause: pytest-loop list shows all runs" in run("--loop-pause").stderr
     run(
         "--loop-task",
         "Write a guide to our backups",
@@ -198,7 +198,7 @@ def test_run_without_a_log_refuses_attach(run: Pytest, project: Path) -> None:
         "command:echo '# Guide'",
     )
     done = run("--loop-attach")
-    assert "has no log: only a run that was started with --loop-detach can be followed" in done.stderr
+    assert "has no log: only runs started with --loop-detach can be attached to" in done.stderr
 
 
 # -- three attempts

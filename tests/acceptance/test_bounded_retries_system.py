@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
-from pytest_loop.core.model.escalation import IterationControl
+from pytest_loop.core.model.run_setup import IterationControl
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.inference.task_phrases import parse_task

@@ -15,8 +15,7 @@ import pytest
 
 from pytest_loop.agents.answers import split_exit_signal
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.core.model.run_origin import ConfirmedDraft
-from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.run_setup import Breakers, ConfirmedDraft, Limits
 from pytest_loop.core.reporting.closing_verdict import build_verdict, render_status_block
 from pytest_loop.inference.clarity import ClarityFacts, DraftRule, Shape, choose_shape, score_clarity
 from pytest_loop.inference.gates import Confirm, Gate, GateDecision, decide_gate

@@ -115,7 +115,6 @@ def test_agent_cannot_write_what_is_sealed_and_its_honest_edit_counts(
     assert (shop / "tick").read_text() == last
 
 
-@pytest.mark.thorough
 @needs_fence
 def test_real_codex_is_stopped_at_a_sealed_test_and_then_honest(
     shop: Path, caller: PytestCaller, monkeypatch: pytest.MonkeyPatch

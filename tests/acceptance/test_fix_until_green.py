@@ -150,7 +150,7 @@ def test_keep_best_restores_the_best_iteration(project: Path, run: Pytest) -> No
     arguments = ("--loop-agent", "python:spoiler:work", "--loop-max-iterations", "3", "--loop-keep=best")
     process = run(*START, *arguments)
     assert process.returncode == 1
-    assert "the files are those of iteration 2, which scored 0.556" in process.stdout
+    assert "the files are those of iteration 2, which scored 0.555" in process.stdout
     assert "def largest" in (project / "ledger.py").read_text()
     assert "3/3  ✗ 0 of 9 pass (5 broken)" in process.stdout
 

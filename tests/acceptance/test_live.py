@@ -84,7 +84,7 @@ def _read(terminal: int) -> bytes:
 
 def find_frames(text: str) -> list[str]:
     """Return the line of progress, each time that it was drawn."""
-    return [remove_styles(line) for line in re.findall(r"(?:^|[\n\r]|\x1b\[J)([^\r\n]*)\r\x1b\[J", text)]
+    return [remove_styles(line) for line in re.findall(r"(?:^|[\n\r]|\x1b\[K)([^\r\n]*)\r\x1b\[K", text)]
 
 
 def test_live_region_shows_progress_and_is_removed_at_the_end(run_at_terminal: RunAtTerminal) -> None:

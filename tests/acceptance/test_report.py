@@ -155,7 +155,7 @@ def test_run_writes_the_report_at_its_end(run_command: RunCommand, project: Path
         (["--loop-report", "it.html", "--loop-list"], "expected one command, found --loop-list and --loop-report"),
         (
             ["--loop-report", "it.html", "--loop-alias", "none"],
-            "there is no run 'none' in {root}/.loop: known are newer",
+            "there is no run 'none' in {root}/.loop: the runs are newer",
         ),
     ],
 )

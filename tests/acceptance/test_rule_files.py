@@ -188,6 +188,31 @@ def test_rules_are_selected_like_tests(project: pytest.Pytester, args: list[str]
     result.stdout.fnmatch_lines([f"it  *{len(ids)} of 5 rules selected: *"])
 
 
+def test_session_in_which_a_plugin_left_out_rules_is_not_green(pytester: pytest.Pytester) -> None:
+    rule = "rules:\n  - {id: a.x.%s, description: x, check: {files: {exist: [none.txt]}}}"
+    for name in ("ignored", "deselected"):
+        pytester.path.joinpath(f"{name}.rules.yaml").write_text(rule % name)
+    pytester.makepyfile(test_it="def test_it(): pass")
+    pytester.makepyfile(
+        selector="""
+        def pytest_ignore_collect(collection_path):
+            return True if collection_path.name == "ignored.rules.yaml" else None
+
+        def pytest_collection_modifyitems(config, items):
+            config.hook.pytest_deselected(items=[item for item in items if "rules" in item.nodeid])
+            items[:] = [item for item in items if "rules" not in item.nodeid]
+        """
+    )
+    pytester.syspathinsert()
+    result = pytester.runpytest("-p", "selector")
+    text = "*left them out: ignored.rules.yaml* deselected.rules.yaml::a.x.deselected; run all rules without it"
+    result.stdout.fnmatch_lines([text])
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result = pytester.runpytest("-p", "selector", "--ignore=ignored.rules.yaml", "-k", "test_it")
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("*left them out*")
+
+
 def test_the_last_failures_are_run_again_and_first(project: pytest.Pytester) -> None:
     project.runpytest()
     result = project.runpytest("--lf")

@@ -136,7 +136,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
             "still failing: a.content.usage",
             "pattern: same failure: the same rules fail *",
             "question: *",
-            "go on: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
+            "continue: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
         ]
     )
     again = project.runpytest_subprocess("--loop-resume")
@@ -146,7 +146,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
             "write-a-guide is over: stopped, iteration_limit",
             "question: *",
             "answer: pytest-loop answer TEXT --run write-a-guide",
-            "go on: *--loop-max-iterations 6",
+            "continue: *--loop-max-iterations 6",
         ]
     )
     # The resumed run starts a new process of the agent, which begins with its first answer.
@@ -258,7 +258,7 @@ def test_template_judges_without_a_rule_file(pytester: pytest.Pytester) -> None:
         "--loop-task", "Mend the guide", "--loop-template", "docs", "--loop-artifact", "guide.md", *AGENT
     )
     result.stdout.fnmatch_lines(
-        ["stopped after * · unconfirmed: *", "go on: pytest --loop-resume=mend-the-guide --loop-confirm *"]
+        ["stopped after * · unconfirmed: *", "continue: pytest --loop-resume=mend-the-guide --loop-confirm *"]
     )
 
 

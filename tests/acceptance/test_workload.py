@@ -66,9 +66,7 @@ def test_three_edits_with_an_accepted_regression_make_all_cases_pass(project: Pa
     process = run(*START, "--loop-yes", *ACCEPT, "--loop-debrief", "debrief.md", "--loop-json", "result.json")
     assert process.returncode == 0, process.stdout + process.stderr
     assert set(OUTPUT_LINES) <= set(process.stdout.splitlines()), process.stdout
-    assert (
-        " · verdict SHIP: every rule was verified by something that ran, was measured or was seen\n" in process.stdout
-    )
+    assert " · verdict SHIP: every rule was verified\n" in process.stdout
     assert [event["event"] for event in read_history(project)] == EVENTS
     assert [(event["iteration"], event["event"]) for event in read_history(project)][2] == (0, "baseline_done")
     assert "Look: after `Date:`, then anywhere" in (project / "prompt.md").read_text()
@@ -101,7 +99,7 @@ def test_regression_stops_the_run_until_it_is_accepted(project: Path, run: Pytes
     assert process.returncode == 1
     lines = process.stdout.splitlines()
     assert any(" · regression: " in line for line in lines)
-    assert "go on: pytest --loop-resume=receipts -o loop_on_regression=accept" in lines
+    assert "continue: pytest --loop-resume=receipts -o loop_on_regression=accept" in lines
     assert "Look: anywhere" in (project / "prompt.md").read_text(), "the edit stays"
     process = run("--loop-resume=receipts", *ACCEPT)
     assert "\ndone in " in process.stdout, process.stdout + process.stderr

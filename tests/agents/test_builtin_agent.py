@@ -148,7 +148,7 @@ def test_a_search_process_without_result_is_an_error(project: Path, monkeypatch:
 
 def test_a_file_that_changed_during_the_search_stays(project: Path) -> None:
     patch = Patch(
-        path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=(), tokens=1, score=1
+        path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=()
     )  # fmt: skip
     with pytest.raises(AgentError, match="was changed by another program"):
         apply_patch(patch, project)

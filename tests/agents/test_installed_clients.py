@@ -6,7 +6,7 @@ import pytest
 
 from pytest_loop.agents import installed_clients
 from pytest_loop.agents.builtin_agent import BUILTIN
-from pytest_loop.core.model.run_state import Limits
+from pytest_loop.core.model.run_setup import Limits
 
 
 @pytest.mark.parametrize(("installed", "default"), [((), ""), (("codex",), "codex"), (("codex", "claude"), "")])
@@ -30,11 +30,11 @@ def test_limits_without_reported_usage_are_listed() -> None:
         )
     )
     assert lines == [
-        "codex:gpt-5 does not tell what it costs: the limit of 5 USD cannot be observed",
-        "command:x does not tell what it costs: the limit of 5 USD cannot be observed",
-        "command:x does not tell its tokens: the limit of 1,000 cannot be observed",
-        "acp:kimi acp does not tell what it costs: the limit of 5 USD cannot be observed",
-        "acp:kimi acp does not tell its tokens: the limit of 1,000 cannot be observed",
+        "codex:gpt-5 does not report its cost, so the limit of 5 USD cannot be enforced",
+        "command:x does not report its cost, so the limit of 5 USD cannot be enforced",
+        "command:x does not report its tokens, so the limit of 1,000 cannot be enforced",
+        "acp:kimi acp does not report its cost, so the limit of 5 USD cannot be enforced",
+        "acp:kimi acp does not report its tokens, so the limit of 1,000 cannot be enforced",
     ]
     assert list(installed_clients.list_unobservable_limits(["codex"], Limits(usd=None))) == []
 

@@ -215,7 +215,7 @@ def test_every_step_has_a_template() -> None:
 
 
 def test_no_prompt_names_a_holdout_rule() -> None:
-    rules = (*RULES, RunRule(id="a.secret.rule", description="Nobody knows", holdout=True))
+    rules = (*RULES, RunRule(id="a.secret.rule", description="Nobody knows", held_out=True))
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=rules)})
     for step in (Step.PLAN, Step.PRODUCE, Step.REFINE):
         assert "secret" not in prompts.build_prompt(step, state, NONCE)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.output_fields import OutputFields
-from pytest_loop.agents.presets import load_presets
+from pytest_loop.agents.presets import OutputFields, load_presets
 from pytest_loop.agents.transcripts import READERS, ClientFailure, ClientReport, Transcript
 
 RECORDINGS = Path(__file__).parent / "recordings"

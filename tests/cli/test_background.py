@@ -22,7 +22,7 @@ from tests.cli.conftest import HoldRuns, MakeRun
 def test_attach_needs_a_log(project: Path, make_run: MakeRun) -> None:
     make_run()
     settings = make_default_settings(project, commands=CommandSettings(attach="guide"))
-    with pytest.raises(StateError, match="only a run that was started with --loop-detach can be followed"):
+    with pytest.raises(StateError, match="only runs started with --loop-detach can be attached to"):
         background.attach(settings, Store(project), Console(io.StringIO()))
 
 
@@ -70,7 +70,7 @@ def test_pause_asks_the_process_of_the_run(
 ) -> None:
     files = make_run()
     hold_runs("guide")
-    monkeypatch.setattr(background, "_wait_until", lambda is_done: is_done())
+    monkeypatch.setattr(background, "WAIT_SECONDS", 0.0)
     stream = io.StringIO()
     settings = make_default_settings(project, commands=CommandSettings(pause="guide"))
     assert background.pause(settings, Store(project), Console(stream)) == 0

@@ -24,7 +24,7 @@ def test_status_shows_a_table_and_how_to_continue(command: Command, make_run: Ma
         "alias  status            iteration  phase  current_step  last_score  updated_at  seconds",
         "guide  running (paused)  2          A      CRITIQUE      0.75        2026-01-02  3/60",
         "breakers: stuck 0 of 5, same_error 0 of 3, thrashing 0 of 5, stagnation 0 of 2",
-        "go on: pytest --loop-resume=guide",
+        "continue: pytest --loop-resume=guide",
     ]
 
 
@@ -47,7 +47,7 @@ def test_status_of_a_finished_run_ends_with_its_result(command: Command, make_ru
     assert lines[1].startswith("guide  stopped  2 ")
     assert lines[3].startswith("stopped after 0:03 · iteration_limit: as many iterations as were allowed are done · ")
     assert lines[-2:] == [
-        "go on: pytest --loop-resume=guide --loop-max-iterations 8",
+        "continue: pytest --loop-resume=guide --loop-max-iterations 8",
         "diff: pytest-loop diff · report: pytest-loop report",
     ]
 
@@ -147,7 +147,7 @@ def test_commands_in_a_project_without_runs_tell_how_to_start_one(command: Comma
         text = command(name).refusal
         assert text == f"there is no run in {root}: start one with --loop-task"
     text = command("--loop-stop").refusal
-    assert text == "there is no active run to stop: --loop-list shows all of them"
+    assert text == "there is no active run to stop: pytest-loop list shows all runs"
     assert not root.exists()
 
 
@@ -166,7 +166,7 @@ COMMANDS = [
 def test_unknown_or_invalid_alias_is_refused(command: Command, project: Path, make_run: MakeRun, words: str) -> None:
     make_run()
     expected = {
-        "poem": f"there is no run 'poem' in {project / '.loop'}: known are guide",
+        "poem": f"there is no run 'poem' in {project / '.loop'}: the runs are guide",
         "../x": "expected a name of 3 to 64 lowercase letters, digits and hyphens for a run, found '../x'",
         "/etc": "expected a name of 3 to 64 lowercase letters, digits and hyphens for a run, found '/etc'",
     }
@@ -358,13 +358,13 @@ def test_resume_of_a_finished_run_keeps_its_result(command: Command, make_run: M
     make_run("bad", reason="iteration_limit")
     assert command("--loop-resume=good").get_lines() == [
         "good is over: completed, threshold_reached",
-        "go on: pytest --loop-task ... (a new run; this one is completed)",
+        "continue: pytest --loop-task ... (a new run; this one is completed)",
     ]
     assert command("--loop-resume=bad").get_lines(code=1) == [
         "bad is over: stopped, iteration_limit",
         "question: Is another round worth it, or is the rule that fails asking for the wrong thing?",
         "answer: pytest-loop answer TEXT --run bad",
-        "go on: pytest --loop-resume=bad --loop-max-iterations 8",
+        "continue: pytest --loop-resume=bad --loop-max-iterations 8",
     ]
     result = command("--loop-resume=bad", "--loop-json=-")
     assert result.get_json(code=1)["stop"] == {"passed": False, "reason": "iteration_limit"}

@@ -106,8 +106,8 @@ def test_command_prints_what_its_flag_prints(
 def test_bad_usage_ends_with_the_exit_code_of_pytest(script: Callable[..., CommandResult], make_run: MakeRun) -> None:
     make_run()
     for words, problem in (
-        (("statsu",), "invalid choice: 'statsu'"),
-        ((), "the following arguments are required: COMMAND"),
+        (("statsu",), "there is no command 'statsu' (did you mean status?)"),
+        ((), "usage: pytest-loop"),
         (("status", "guide"), "unrecognized arguments: guide"),
         (("clean",), "name a run with --run ALIAS, or delete all of them with: pytest-loop clean all"),
         (("restore", "x"), "expected a whole number >= 0, found 'x'"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.cli.draft import Draft
+from pytest_loop.cli.draft import RunDraft
 from pytest_loop.cli.draft_dialogue import DraftDialogue
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.task import read_task_context
@@ -42,7 +42,7 @@ def open_dialogue(
         sessions.close()
 
 
-def revise(dialogue: DraftDialogue, draft: Draft) -> Draft | None:
+def revise(dialogue: DraftDialogue, draft: RunDraft) -> RunDraft | None:
     return dialogue.revise(draft, "confirm these success criteria?", draft.build_state("run").max_iterations)
 
 

@@ -56,5 +56,5 @@ def test_report_has_no_secrets(tmp_path: Path, make_run: MakeRun, monkeypatch: p
 
 
 def test_debrief_needs_an_experiment(make_run: MakeRun) -> None:
-    with pytest.raises(StateError, match="expected a run of a workload, found guide, which has no cases"):
+    with pytest.raises(StateError, match="a debrief needs a run of a workload: guide has no cases"):
         write_debrief(make_run(), "debrief.md", print)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,8 @@ from pytest_loop.cli.task import (
     read_task_context,
 )
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Setup, Task
+from pytest_loop.core.model.run_setup import Setup
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.project_context import ProjectContext
 from pytest_loop.inference.task_phrases import Route, parse_task
@@ -146,7 +149,15 @@ def test_nothing_starts_if_the_user_declines(tmp_path: Path, answer: str | None)
 def test_set_up_follows_if_no_command_judges_something_to_write(tmp_path: Path) -> None:
     (tmp_path / "shop.py").touch()
     with pytest.raises(UnclearError, match=r"^No command of the project judges this"):
-        infer(tmp_path, "Write something about the garden", TypingConsole(answers=["n"]))
+        infer(tmp_path, "Add something about the garden", TypingConsole(answers=["n"]))
+
+
+@pytest.mark.parametrize("console", [None, TypingConsole(answers=[])])
+def test_text_is_not_judged_by_tests_that_do_not_exist(tmp_path: Path, console: Console | None) -> None:
+    (tmp_path / "shop.py").touch()
+    with pytest.raises(UnclearError, match=r"^nothing in the project says when this is done: write a haiku") as error:
+        infer(tmp_path, "write a haiku about the sea", console)
+    assert ("--loop-tests-first" in str(error.value)) == (console is None), "a terminal asks what it is"
 
 
 def test_nothing_starts_without_a_command_that_judges(tmp_path: Path) -> None:
@@ -202,7 +213,8 @@ def test_coverage_that_cannot_be_measured_is_an_error_of_the_setup(tmp_path: Pat
         infer(tmp_path, "add missing tests")
 
 
-def test_project_without_tests_covers_nothing(tmp_path: Path) -> None:
+def test_project_without_tests_covers_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # as the plugin does
     (tmp_path / "pyproject.toml").write_text("[tool.coverage.run]\nbranch = true\n[tool.pytest.ini_options]\n")
     (tmp_path / "shop.py").touch()
     context = infer(tmp_path, "add missing tests")
@@ -261,7 +273,12 @@ def test_work_that_is_hard_to_undo_asks_for_safety_measures() -> None:
     risky = assess_readiness(make_state("drop the production database table users"), SRC)
     assert risky.missing
     assert risky.render_question("start").startswith("this is hard to take back, and lacks ")
-    assert any(line.startswith("lacking: ") for line in risky.render_lines(is_detailed=False))
+    (line,) = risky.render_lines(is_detailed=False)
+    assert line == (
+        "hard to take back (production: others build on it), and lacks 2 must_not rules, found 0: "
+        "-v says what to check before the start"
+    )
+    assert "lacking: 2 must_not rules, found 0" in list(risky.render_lines(is_detailed=True))
 
 
 def test_unclear_project_stops_a_clear_task() -> None:

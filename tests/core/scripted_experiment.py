@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers
+from pytest_loop.core.model.run_setup import Breakers
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Policy

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.store.project_runs import Store
-from pytest_loop.store.run_names import make_alias
+from pytest_loop.store.project_runs import Store, make_alias
 from tests.pytest_caller import PytestCaller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.stop_check import StopAnswer, count_stuck_rounds, decide_stop
+from pytest_loop.inference.stop_check import StopAnswer, decide_stop
 
 MET = {"met": True, "verification": "execution output"}
 
@@ -50,21 +50,6 @@ def test_the_state_decides_whether_an_agent_may_stop(state: dict[str, Any], expe
 def test_an_unreadable_state_file_lets_the_agent_stop(text: str | None, expected: StopAnswer) -> None:
     """Vector 11."""
     assert decide_stop(text) == expected
-
-
-def test_six_equal_rounds_count_as_five_stuck_rounds() -> None:
-    """Vector 11."""
-    assert count_stuck_rounds([["a"]] * 6) == 5
-    assert count_stuck_rounds([["a"]] * 5) == 4
-    assert count_stuck_rounds([["a", "b"], ["b", "a"]]) == 1
-    assert count_stuck_rounds([["a"], ["b"], ["b"]]) == 1
-    assert (
-        count_stuck_rounds([["a"], []])
-        == count_stuck_rounds([[], []])
-        == count_stuck_rounds([["a"]])
-        == count_stuck_rounds([])
-        == 0
-    )
 
 
 @settings(deadline=None)

@@ -140,6 +140,8 @@ def test_red_example_becomes_green(runner: Runner) -> None:
     assert "ledger" in runner.summary.read_text()
     comment = runner.read("comment.md")
     assert comment.startswith("<!-- pytest-loop -->\n**pytest-loop: completed**, score 1, 9 of 9 rules pass")
+    assert comment.count("\n- `tests/test_ledger.py::") == 7
+    assert "Fixed:\n- `tests/test_ledger.py::test_a_statement_is_a_table`\n" in comment
     assert "ledger.py | " in comment
     assert "[The report](https://example.org/report)" in comment
     assert any("--method POST repos/me/ledger/issues/3/comments" in call for call in runner.calls)
@@ -182,6 +184,6 @@ def test_hook_of_pre_commit_judges_rule_files(tmp_path: Path) -> None:
 
 
 def test_page_names_every_input_and_output() -> None:
-    page = (ROOT / "docs" / "integrations.md").read_text()
+    page = (ROOT / "docs" / "github.md").read_text()
     names = {*ACTION["inputs"], *ACTION["outputs"]} - {"token"}
     assert [name for name in names if f"`{name}`" not in page] == []

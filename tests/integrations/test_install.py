@@ -130,7 +130,6 @@ def test_home_folder_is_written_only_on_request(project: Path, tmp_path: Path) -
     assert set(files) == {
         ".claude.json",
         ".claude/settings.json",
-        ".claude/commands/pytest-loop.md",
         ".claude/skills/pytest-loop/SKILL.md",
     }
     assert str(project) not in "".join(files.values())

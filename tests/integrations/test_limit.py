@@ -10,34 +10,35 @@ import pytest
 
 from pytest_loop.core.events.run_payloads import LimitsRaised
 from pytest_loop.errors import StateError
-from pytest_loop.integrations.limit import change_limit, parse_limit
+from pytest_loop.integrations.limit import change_limit, parse_new_limits
 from pytest_loop.processes import process_marks
 from pytest_loop.store.project_runs import Store
 from tests.integrations.red_project import make_red_project
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
+    ("text", "limits"),
     [
-        ("5 USD", ("usd", 5.0)),
-        ("2.5usd", ("usd", 2.5)),
-        ("3 $", ("usd", 3.0)),
-        ("2,000,000 tokens", ("tokens", 2_000_000)),
-        ("1 token", ("tokens", 1)),
-        ("30 minutes", ("max_completed_phase_seconds", 1800)),
-        ("1 hour", ("max_completed_phase_seconds", 3600)),
-        ("90s", ("max_completed_phase_seconds", 90)),
-        ("6 iterations", ("max_iterations", 6)),
+        ("5 USD", {"usd": 5.0}),
+        ("2.5usd", {"usd": 2.5}),
+        ("3 $", {"usd": 3.0}),
+        ("2M tokens", {"tokens": 2_000_000}),
+        ("1 token", {"tokens": 1}),
+        ("30 minutes", {"max_completed_phase_seconds": 1800}),
+        ("1 hour", {"max_completed_phase_seconds": 3600}),
+        ("90 s", {"max_completed_phase_seconds": 90}),
+        ("6 iterations", {"max_iterations": 6}),
+        ("5 USD, 20 min", {"usd": 5.0, "max_completed_phase_seconds": 1200}),
     ],
 )
-def test_limit_is_read_from_words(text: str, limit: tuple[str, float]) -> None:
-    assert parse_limit(text) == limit
+def test_limit_is_read_from_words(text: str, limits: dict[str, float]) -> None:
+    assert parse_new_limits(text) == limits
 
 
-@pytest.mark.parametrize("text", ["5", "five USD", "5 EUR", "0 USD", "1.5 iterations", ""])
+@pytest.mark.parametrize("text", ["5", "five USD", "5 EUR", "0 USD", "no USD", "estimates", ""])
 def test_other_words_are_refused(text: str) -> None:
     with pytest.raises(StateError, match="expected"):
-        parse_limit(text)
+        parse_new_limits(text)
 
 
 AGENT = """

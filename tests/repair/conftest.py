@@ -54,7 +54,7 @@ def make_environment() -> dict[str, str]:
 
 def read_result(answer: Path) -> RepairResult:
     lines = [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()]
-    assert all(line["kind"] == "progress" for line in lines[:-1])
+    assert all(line["kind"] == "plan" for line in lines[:-1])
     return RepairResult.model_validate(lines[-1])
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from pytest_loop.cli.mutate import main
 from pytest_loop.repair.mutation.mutants import make_mutants
-from pytest_loop.repair.mutation.mutation_process import MutationError, measure_mutants
-from pytest_loop.repair.mutation.mutation_request import MutationRequest, MutationResult
+from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, MutationResult, measure_mutants
 from pytest_loop.repair.python_source import PythonSource
 from tests.repair.conftest import Write, read_contents
 

@@ -30,15 +30,11 @@ def test_deepest_frame_comes_first_among_equal_scores() -> None:
     assert [suspect.line for suspect in suspects] == [3, 2, 1]
 
 
-def test_changed_line_comes_first_among_equal_scores() -> None:
-    assert [suspect.line for suspect in rank_lines([make_spectrum(1, 2, 3)], changed=[("a.py", 3)])] == [3, 1, 2]
-
-
 def test_latest_file_comes_first_among_equal_scores() -> None:
     spectrum = Spectrum(False, frozenset([("a.py", 1), ("b.py", 1)]))
     assert [suspect.path for suspect in rank_lines([spectrum], ages={"a.py": 1.0, "b.py": 2.0})] == ["b.py", "a.py"]
 
 
 def test_tie_breakers_never_change_the_order_of_scores() -> None:
-    suspects = rank_lines([make_spectrum(1, 2, frames=(2,)), make_spectrum(2, passed=True)], changed=[("a.py", 2)])
+    suspects = rank_lines([make_spectrum(1, 2, frames=(2,)), make_spectrum(2, passed=True)])
     assert [suspect.line for suspect in suspects] == [1, 2]

@@ -8,7 +8,6 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.repair.candidates import rank_candidates
-from pytest_loop.repair.fstring_positions import find_fields
 from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.templates import TEMPLATES
 from pytest_loop.repair.templates.template import Hints
@@ -173,18 +172,6 @@ def test_missing_name_of_a_module_is_imported() -> None:
     text = "def f(a):\n    return Counter(a)\n"
     after = f"from collections import Counter\n{text}"
     assert ("add_import", after) in list_edits(text, Hints(missing={"Counter": ()}))
-
-
-@pytest.mark.parametrize("text", ["f'{a}' 'b'", "f'{a' '}'", "f'{a[\"x\"]}' f'{b}'", "f'''{a}"])
-def test_text_that_is_not_one_f_string_has_no_fields(text: str) -> None:
-    assert list(find_fields(text)) == []
-
-
-def test_fields_end_at_their_own_brackets() -> None:
-    text = "f'{a[\":\"]:>{b}} {c == d!r} {{no}} {e}'"
-    assert [(text[start:middle], text[middle:end]) for start, middle, end in find_fields(text)] == [
-        ('a[":"]', ":>{b}"), ("c == d", "!r"), ("e", ""),
-    ]  # fmt: skip
 
 
 def test_missing_module_is_imported_after_the_docstring() -> None:

@@ -132,7 +132,9 @@ def test_checks_combine_with_all_any_and_not(run: Run) -> None:
     assert run({"all": [YES, NO, NO]}) == [WRONG, WRONG]
     assert run({"any": [NO, YES]}) == []
     assert run({"any": [BROKEN, YES]}) == []
-    assert run({"any": [NO, NO]}) == [WRONG, WRONG]
+    assert run({"any": [NO, NO]}) == [WRONG]
+    alternatives = [{"files": {"exist": ["a.md"]}}, {"files": {"exist": ["b.md"]}}]
+    assert run({"any": alternatives})[0].endswith("expected a file 'a.md' or a file 'b.md', found none")
     assert run({"not": NO}) == []
     assert run({"not": YES}) == ["expected the check not to pass, found that it passed"]
     assert run({"all": [{"any": [NO, {"not": NO}]}, YES]}) == []

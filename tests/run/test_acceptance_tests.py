@@ -13,7 +13,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import AcceptanceTestsPrepared
 from pytest_loop.core.machine.run_machine import PREPARE_TESTS, RUN_MACHINE
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Rule, SessionPlan
-from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.run_state import RunState, StepErrors, Task
 from pytest_loop.core.model.vocabulary import Place
 from pytest_loop.run.questions import Gates

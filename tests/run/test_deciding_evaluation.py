@@ -17,7 +17,7 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.deciding_evaluation import QUICK_SECONDS
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.workspace.clean_room import CleanRoom
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_run
 

@@ -10,16 +10,15 @@ import pytest
 
 from pytest_loop.agents.protocol import AgentReply
 from pytest_loop.core.model.evaluation import Evaluation, Seal
-from pytest_loop.core.model.prepared_checks import PreparedChecks, RuleChecks
 from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
-from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
 
@@ -159,6 +158,21 @@ def test_test_that_is_newly_not_what_its_file_says_makes_the_evaluation_void(run
     assert list_findings(evaluate(run)) == [("replaced", True)]
 
 
+def test_new_file_among_the_tests_that_a_sealed_test_reads_makes_the_evaluation_void(project: SealedFiles) -> None:
+    (project.root / "tests").mkdir()
+    (project.root / "tests/test_old.py").touch()
+    project.seal_anew((*project.sealed.patterns, "/tests/"), ())
+    run = make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": project.record_seal()})
+    (project.root / "tests/unit").mkdir()
+    (project.root / "tests/unit/fixtures.py").touch()
+    (project.root / "shop.py").write_text("colour = 'blue'\n")
+    reads = {("tests/unit/fixtures.py", "tests/test_old.py")}
+    for result in (SessionResult(canaries=[True], exit_status=0), SessionResult(canaries=[True], reads=reads)):
+        run.session.results.append(result)
+    assert list_findings(evaluate(run)) == []
+    assert list_findings(evaluate(run)) == [("sealed", True)]
+
+
 def test_interference_of_changed_code_makes_the_evaluation_void(run: SmallRun) -> None:
     deeds = {("", "math.isclose was replaced"), ("new.py", "it looks at its callers")}
     run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))
@@ -240,13 +254,19 @@ def test_command_that_runs_fewer_tests_than_before_fails(tmp_path: Path) -> None
 def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: SmallRun) -> None:
     (project.root / "shop.py").write_text("colour = 'blue'\n")
     (project.root / "test_new.py").write_text("def test(): assert False\n")
+    good = Evidence(outcome=Outcome.PASSED)
+    judged = SessionResult(
+        SessionPlan(items={"a.word.blue": ("a.word.blue",)}), {"a.word.blue": good}, canaries=[True], exit_status=0
+    )
+    added = SessionResult(evidence={"test_new.py::test": good, ".loop/x/inferred.rules.yaml::a.word.blue": good})
+    run.session.results += [judged, added]
     evaluation = evaluate(run)
     *_, last = run.session.orders
     new_test = str(project.root / "test_new.py")
     assert (last.only, run.session.orders[0].left_out) == ((new_test,), (new_test,))
     assert evaluation.passed
     assert evaluation.new_tests is not None
-    assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (len(last.only), ())
+    assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (1, ())
 
 
 def test_changed_doctest_makes_the_evaluation_void(project: SealedFiles, run: SmallRun) -> None:

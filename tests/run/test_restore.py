@@ -32,7 +32,7 @@ def test_files_of_an_evaluated_iteration_are_restored(project: SealedFiles) -> N
     project.enforce_seal()
     assert restore_iteration(project, run.events, 1).restored == ("shop.py",)
     assert (project.root / "shop.py").read_text() == "colour = 'red'\n"
-    with pytest.raises(StateError, match="expected the number of an iteration that was judged, found 7"):
+    with pytest.raises(StateError, match="there is no iteration 7 that was judged"):
         restore_iteration(project, run.events, 7)
 
 

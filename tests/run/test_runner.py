@@ -25,7 +25,7 @@ from pytest_loop.settings.options import AgentSettings, JudgingSettings, Workspa
 from pytest_loop.settings.settings import Settings, make_default_settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import Answer, WordSession, make_agent, make_hook, make_rules
 

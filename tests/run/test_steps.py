@@ -34,7 +34,7 @@ CRITICISE = Command(Kind.CRITIQUE_DONE, Step.CRITIQUE)
 
 
 def test_plan_is_made_from_visible_rules(tmp_path: Path) -> None:
-    rules = (*make_rules("a.word.blue"), *make_rules("a.secret.red", holdout=True))
+    rules = (*make_rules("a.word.blue"), *make_rules("a.secret.red", held_out=True))
     payload = STEPS.execute(PLAN, make_run(tmp_path, rules=rules).make_step())
     assert isinstance(payload, PlanCreated)
     assert "word" in " ".join(payload.plan)
@@ -146,3 +146,4 @@ def test_complaint_about_a_sealed_file_says_so(project: SealedFiles) -> None:
     evaluation = run.make_step().make_evaluator().evaluate()
     payload = STEPS.execute(CRITICISE, run.make_step(evaluation=evaluation))
     assert "test_shop.py is sealed" in payload.dump()["issues"][0]["fix_instruction"]
+    assert "a.word.blue complains about test_shop.py, which is sealed: --loop-unseal" in run.output.getvalue()

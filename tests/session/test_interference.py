@@ -73,6 +73,8 @@ def _watch_product(folder: Path, text: str) -> set[tuple[str, str]] | None:
         ("def f(): 1\ndef g(): 2\nf.__code__ = g.__code__", "it replaces the code of functions"),
         ("exec('x = 1')", EXECUTES),
         ("class Any:\n    def __eq__(self, other): return other is not self", "Any is equal to everything"),
+        ("class Any(int):\n    def __eq__(self, other): return isinstance(other, int)", "Any is equal to everything"),
+        ("class Any:\n    def __eq__(self, other): return bool(self.x) and other > 0", "Any is equal to everything"),
         ("class Any:\n    pass\nsetattr(Any, '__e' + 'q__', lambda *_: 1)", "Any is equal to everything"),
     ],
 )
@@ -91,6 +93,9 @@ def test_function_replaced_by_one_of_the_library_is_found(run: Run) -> None:
         "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.format_exc()",
         "class Point:\n    def __eq__(self, other): return self.x == other.x",
         "class Point:\n    def __eq__(self, other): return NotImplemented",
+        "class Price:\n    def __eq__(self, other): return self.x == getattr(other, 'x', other)",
+        "class Name(str):\n    def __eq__(self, other): return str.lower(self) == str.lower(other)",
+        "class Null:\n    def __eq__(self, other): return other is None or type(other) is Null",
         "class Column:\n    def __eq__(self, other): return Column()",
         "class Strict(type):\n    __hash__ = None\n    def __eq__(cls, other): return cls is other\nclass A(metaclass=Strict): pass",
     ],

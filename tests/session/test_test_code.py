@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from pytest_loop.session.test_code import find_replaced_tests
@@ -84,3 +86,35 @@ def test_unreadable_file_has_no_functions(find: object, pytester: pytest.Pyteste
     items, _ = pytester.inline_genitems(path := pytester.makepyfile(test_it="def test_it(): pass"))
     path.unlink()
     assert find_replaced_tests(items) == {"test_it.py::test_it"}
+
+
+DOCTEST = '''
+    def total(prices):
+        """Add prices.
+
+        >>> total([1])
+        1
+        """
+        return sum(prices)
+
+
+    class Shop:
+        """A shop.
+
+        >>> Shop() is None
+        False
+        """
+    '''
+
+
+@pytest.mark.parametrize(
+    ("line", "replaced"),
+    [
+        ("", []),
+        ("total.__doc__ = '>>> 1\\n1\\n'", ["test_it.py::test_it.total"]),
+        ("total.__doc__ = Shop.__doc__", ["test_it.py::test_it.total"]),
+    ],
+)
+def test_replaced_doctest_is_found(find: object, pytester: pytest.Pytester, line: str, replaced: list[str]) -> None:
+    pytester.makeini("[pytest]\naddopts = --doctest-modules\n")
+    assert find(f"{dedent(DOCTEST)}\n{line}\n") == replaced  # type: ignore[operator]

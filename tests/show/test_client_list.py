@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_loop.core.model.clients import Client
 from pytest_loop.show.client_list import render_client_lines
 
-OURS = "always here: builtin, which needs no model and fixes the Python files of a project"
+OURS = "built in: builtin, which needs no model and repairs Python code"
 
 
 def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
@@ -21,9 +21,9 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
         Client(name="qwen", checked="0.24.4"),
     ]
     assert list(render_client_lines(clients)) == [
-        "codex   0.163.0: tokens, goes on in its conversation",
-        "claude  2.2.0 (checked with 2.1.325): cost, JSON by schema",
-        "goose   version unknown (checked with 1.34.0): reports nothing",
+        "codex   0.163.0: tokens, resumes its conversation",
+        "claude  2.2.0 (tested with 2.1.325): cost, JSON schema",
+        "goose   version unknown (tested with 1.34.0): reports nothing",
         "not installed: aider, qwen",
         OURS,
     ]

@@ -105,7 +105,7 @@ def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
         "- iteration 2: fixed `b`, `c`\n"
         "- iteration 3: passed before and fail now: `c`\n"
         "\n"
-        "### What blocks: 2 rules\n"
+        "### Failing: 2 rules\n"
         "\n"
         "- `a`: `KeyError: 'x'`\n"
         "- `c`: `again`\n"
@@ -115,7 +115,7 @@ def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
         "- pattern: moving failure: edits break what passed before\n"
         "- question: `Is another round worth it, or is a asking for the wrong thing?`\n"
         "- answer: `pytest-loop answer TEXT --run green`\n"
-        "- go on: `pytest --loop-resume=green --loop-max-iterations 7`\n"
+        "- continue: `pytest --loop-resume=green --loop-max-iterations 7`\n"
     )
 
 
@@ -142,13 +142,13 @@ def test_run_without_evaluation_shows_its_position() -> None:
         "\n"
         "### What comes next\n"
         "\n"
-        "- go on: `pytest --loop-resume=green`\n"
+        "- continue: `pytest --loop-resume=green`\n"
     )
 
 
 def test_one_blocking_rule_is_singular_and_may_lack_a_message() -> None:
     story = SummaryStory("a").evaluate(failed=[{"id": "a", "severity": Severity.FAIL, "message": ""}])
-    assert "### What blocks: 1 rule\n\n- `a`\n" in story.text
+    assert "### Failing: 1 rule\n\n- `a`\n" in story.text
 
 
 def test_void_evaluation_fixes_nothing_and_shows_findings() -> None:

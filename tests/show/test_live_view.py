@@ -100,6 +100,15 @@ def test_output_of_an_agent_is_limited() -> None:
     assert len(stream.getvalue()) < MAX_BYTES
 
 
+def test_reader_that_has_gone_ends_no_run() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        live = LiveView(stream, Look())
+        live.write("1/4")
+        live.write("2/4")
+
+
 def test_symbols_are_replaced_where_they_cannot_be_shown() -> None:
     stream = io.StringIO()
     LiveView(stream, Look(has_symbols=False)).write("1/4  ✗ 1 of 2 pass · ✓ …")

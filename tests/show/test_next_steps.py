@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.model.run_state import Setup, Stop
+from pytest_loop.core.model.run_setup import Setup
+from pytest_loop.core.model.run_state import Stop
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.show.next_steps import suggest_next_step
 from tests.core.scripted_run import ScriptedRun

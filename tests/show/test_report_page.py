@@ -19,7 +19,7 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Finding, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_origin import Origin
+from pytest_loop.core.model.run_setup import Origin
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
 from pytest_loop.core.reporting.iteration_records import build_records
@@ -89,12 +89,12 @@ def read_rows(page: Page) -> dict[str, str]:
 def test_verdict_and_distance_come_first() -> None:
     page = render_page(build_small_run())
     assert [text for tag, text in page.texts if tag in ("h1", "h2")] == [
-        "Stopped without success", "What blocks", "Warnings: 1", "The question", "The change", "Score", "Rules",
+        "Stopped without success", "Failing rules", "Warnings: 1", "The question", "The change", "Score", "Rules",
         "Timeline", "Time and cost", "About this run",
     ]  # fmt: skip
-    assert "As many iterations as were allowed are done. iteration_limit" in page.text
+    assert "The maximum number of iterations is reached. iteration_limit" in page.text
     assert "rules that pass 2 of 4 score 0.625 threshold 0.9 in phase B distance 0.275 to the threshold" in page.text
-    assert "What blocks b.speed 3 s" in page.text
+    assert "Failing rules b.speed 3 s" in page.text
 
 
 def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
@@ -104,7 +104,7 @@ def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
     assert "rules that pass 2 of 2 score 1 threshold 0.9 iteration 2" in page.text
     assert "The question" not in page.inside("h2")
     assert "Continue with:" not in page.text
-    assert "What blocks" not in page.text
+    assert "Failing rules" not in page.text
 
 
 def test_score_and_distance_add_up_to_the_threshold() -> None:
@@ -271,7 +271,7 @@ def test_whole_change_comes_before_the_score() -> None:
     story = build_small_run()
     diff = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a = 1\n+a = 2"
     page = Page(render_report(story.state, story.events, change=diff))
-    assert page.text.index("1 file since the run began") < page.text.index("Score over iterations")
+    assert page.text.index("1 file changed") < page.text.index("Score over iterations")
     assert diff in page.inside("template")
     assert "the text" in Page(render_report(story.state, story.events, document="the text")).inside("pre")
 

@@ -76,7 +76,7 @@ def test_gains_and_losses_are_counted(shop: RunStory) -> None:
     shop.refine(agent="me").evaluate({"tests/test_shop.py::test_tax": "no"}).refine(agent="me").evaluate()
     assert tell(shop)[6:] == [
         "2/5  ✗ 1 of 3 pass (+1, 1 broken)",
-        "       tests/test_shop.py test_tax (passed before)  no (and 1 more like it)",
+        "       tests/test_shop.py test_tax (passed before)  no (and 1 similar)",
         "     me · 3 edits tried in 1 s",
         "3/5  ✗ 2 of 3 pass (+1)",
         "     me · changed nothing in 2 s",
@@ -84,6 +84,12 @@ def test_gains_and_losses_are_counted(shop: RunStory) -> None:
         "     me · changed nothing in 2 s",
         "5/5  ✓ 3 of 3 pass (+1)",
     ]
+
+
+def test_edit_that_was_put_back_is_not_called_no_change(shop: RunStory) -> None:
+    finding = {"kind": "sealed", "path": "tests/test_shop.py", "detail": "was changed, and was put back"}
+    shop.evaluate({"tests/test_shop.py::test_tax": "no"}).refine(agent="me", findings=[finding])
+    assert "     me · put back: tests/test_shop.py" in tell(shop)
 
 
 def test_quiet_is_one_line_per_iteration_and_very_quiet_nothing(shop: RunStory) -> None:
@@ -123,7 +129,7 @@ def test_many_failures_of_few_causes_share_lines() -> None:
     )
     lines = tell(story)
     assert len(lines) == 4
-    assert lines[1] == "       shop.py:1 test_it[0]  KeyError: 'price' (and 16 more like it)"
+    assert lines[1] == "       shop.py:1 test_it[0]  KeyError: 'price' (and 16 similar)"
 
 
 def test_more_causes_than_fit_are_counted() -> None:
@@ -234,7 +240,7 @@ def test_stop_ends_with_a_question_and_its_commands(shop: RunStory) -> None:
     shop.evaluate({"tests/test_shop.py::test_name": "no"}).end("iteration_limit")
     lines = end(shop)
     assert lines[0] == (
-        "stopped after 0:45 · iteration_limit: as many iterations as were allowed are done · 2 of 3 pass"
+        "stopped after 0:45 · iteration_limit: the maximum number of iterations is reached · 2 of 3 pass"
         " · 1 file changed · 0.12 USD · verdict RESEARCH"
     )
     assert lines[1] == "still failing: tests/test_shop.py::test_name"
@@ -245,7 +251,7 @@ def test_stop_ends_with_a_question_and_its_commands(shop: RunStory) -> None:
 
 def test_exhausted_search_suggests_another_agent() -> None:
     story = RunStory("a.x", agents=("builtin",), max_iterations=1).evaluate(["a.x"]).end("iteration_limit")
-    (line,) = [line for line in end(story) if line.startswith("go on: ")]
+    (line,) = [line for line in end(story) if line.startswith("continue: ")]
     assert "--loop-max-iterations 5 --loop-agent NAME (another agent: " in line
 
 

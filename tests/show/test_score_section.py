@@ -6,7 +6,8 @@ import pytest
 
 from pytest_loop.core.judging.score import evaluate_criteria
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule, Severity
-from pytest_loop.show.score_section import MAX_WIDTH, format_decimal, render_headline, render_score_section
+from pytest_loop.core.text.score_text import format_decimal
+from pytest_loop.show.score_section import MAX_WIDTH, render_headline, render_score_section
 
 
 @pytest.mark.parametrize(

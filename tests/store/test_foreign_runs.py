@@ -13,6 +13,7 @@ import pytest
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Place, Step
 from pytest_loop.errors import StateError
+from pytest_loop.store.foreign_runs import normalize_fields
 from pytest_loop.store.project_runs import Store
 from tests.pytest_caller import PytestCaller
 
@@ -276,3 +277,9 @@ def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: PytestCall
     assert store.get_run("courses-api").read()[0].setup.is_unsigned
     names = [event.event for event in store.get_existing_run("courses-api").read()[1].events]
     assert names[5:9] == [Kind.RUN_ADOPTED.value, "critique_done", "refinement_done", "iteration_advanced"]
+
+
+def test_evaluation_without_a_phase_has_the_phase_of_the_run() -> None:
+    evaluation = {"score": 1, "passed": True}
+    assert normalize_fields({"phase": "B", "evaluation": evaluation})["evaluation"]["phase"] == "B"
+    assert normalize_fields({"phase": "B", "evaluation": {**evaluation, "phase": "A"}})["evaluation"]["phase"] == "A"

@@ -17,9 +17,8 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.clock import read_clock
-from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store
+from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store, find_default_folder, make_alias
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import find_default_folder, make_alias
 
 MakeEvent = Callable[..., Event]
 
@@ -79,10 +78,10 @@ def test_all_is_not_a_valid_alias(store: Store) -> None:
 
 
 def test_unknown_run_is_an_error_with_the_existing_ones(store: Store, begin: Begin) -> None:
-    with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: known are none"):
+    with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: there are no runs"):
         store.find_run("guide")
     begin("poem")
-    with pytest.raises(StateError, match=r"there is no run 'guide' in .*: known are poem"):
+    with pytest.raises(StateError, match=r"there is no run 'guide' in .*: the runs are poem"):
         store.get_existing_run("guide")
 
 

@@ -113,7 +113,7 @@ def test_problem_names_the_line_of_its_glob(open_workload: OpenWorkload, folder:
 
 def test_holdout_cases_are_marked(open_workload: OpenWorkload) -> None:
     workload = open_workload(holdout=["cases/b*"])
-    assert [(case.id, case.is_holdout) for case in workload.cases] == [("cases/a.txt", False), ("cases/b.txt", True)]
+    assert [(case.id, case.is_held_out) for case in workload.cases] == [("cases/a.txt", False), ("cases/b.txt", True)]
     assert workload.held_out_cases == {"cases/b.txt"}
 
 

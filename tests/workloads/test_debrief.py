@@ -195,7 +195,7 @@ def test_every_hypothesis_is_in_the_audit_trail_with_its_outcome() -> None:
         "| 3 | a \\| b | a, b | Confirmed | m |",
         "| 4 | nothing yet | none | Untested |  |",
     ]
-    assert get_section(render_debrief(events), "Insights") == ["- m It held for a, b."]
+    assert get_section(render_debrief(events), "Insights") == ["- m. It held for a, b."]
     assert get_section(render_debrief(events), "Opinion") == [
         "1 of 3 predictions came true. The failures are not understood yet: look at single cases before the next edit."
     ]

@@ -23,7 +23,7 @@ from pytest_loop.run.step_context import StepContext, StepCosts
 from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
-from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import Answer, SmallRun, make_rules, make_run
 

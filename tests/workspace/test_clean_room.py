@@ -148,6 +148,19 @@ def test_commits_state_and_opened_paths_are_left_alone(
     room.close()
 
 
+def test_copies_of_what_was_put_back_are_set_aside_without_a_word(
+    files: SealedFiles, folder: Path, room: CleanRoom
+) -> None:
+    record(files, room)
+    copy = folder / "discarded/tests/test_shop.py"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    with room.enter() as report:
+        assert not copy.exists()
+    assert copy.exists()
+    assert report.changed == []
+
+
 @pytest.mark.parametrize("document", [".loop/run/openapi.yaml", "local/new/guide.md"])
 def test_document_is_the_change_wherever_it_lies(files: SealedFiles, folder: Path, write: Write, document: str) -> None:
     files.record_start()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace import seal
-from pytest_loop.workspace.environment import find_changed_packages
+from pytest_loop.workspace.environment import find_changed_packages, hash_site_files
 
 
 @pytest.fixture
@@ -85,11 +84,11 @@ def test_editable_install_of_the_project_is_no_change(packages: Path, since: int
 
 
 def test_path_file_of_the_project_is_no_part_of_the_seal(packages: Path, project: Path) -> None:
-    before = seal.hash_site_files((), project)
+    before = hash_site_files((), project)
     (packages / "shop.pth").write_text(f"{project}\n")
-    assert seal.hash_site_files((), project) == before
+    assert hash_site_files((), project) == before
     (packages / "shop.pth").write_text(f"{project}\nimport evil\n")
-    assert seal.hash_site_files((), project) != before
+    assert hash_site_files((), project) != before
 
 
 def test_environment_in_the_project_counts_as_a_whole(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import socket
 import subprocess
@@ -47,6 +48,23 @@ def test_any_name_is_found_and_serialized(project: Path, write: Write, odd_name:
     assert set(tree.entries) == {os.fsdecode(odd_name), os.fsdecode(b"folder " + odd_name + b"/inside")}
     assert FileTree.from_json(tree.to_json()) == tree
     assert FileTree.from_json(tree.to_json()).digest == tree.digest
+
+
+def test_serialized_change_holds_only_what_differs_from_its_base(project: Path, write: Write) -> None:
+    write("a.py")
+    write("same.py")
+    write("old/gone.py")
+    start = scan_files(project, SCOPE)
+    write("a.py", "changed")
+    write("new/b.py")
+    (project / "old" / "gone.py").unlink()
+    (project / "old").rmdir()
+    tree = scan_files(project, SCOPE, start)
+    data = tree.to_json(start)
+    assert sorted(json.loads(data)["entries"]) == ["a.py", "new/b.py"]
+    assert FileTree.from_json(data, start) == tree
+    with pytest.raises(StateError, match="it belongs to other files"):
+        FileTree.from_json(data, tree)
 
 
 def test_links_are_not_followed(project: Path, write: Write, tmp_path: Path) -> None:
@@ -229,7 +247,7 @@ def test_edit_with_restored_size_and_times_is_found(project: Path, write: Write)
     path.write_text("cheat!")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert compare_trees(before, scan_files(project, SCOPE, before)).modified == ("a.py",)
-    assert compare_trees(before, scan_files(project, SCOPE, before, trust_stat=True)).modified == ("a.py",)
+    assert compare_trees(before, scan_files(project, SCOPE, before, before)).modified == ("a.py",)
 
 
 def test_scan_that_trusts_stat_reads_an_old_file_only_once(
@@ -249,7 +267,7 @@ def test_scan_that_trusts_stat_reads_an_old_file_only_once(
         return real(path, flags)
 
     monkeypatch.setattr(os, "open", count_open)
-    assert scan_files(project, SCOPE, before, trust_stat=True) == before
+    assert scan_files(project, SCOPE, before, before) is before
     assert opened == []
     assert scan_files(project, SCOPE, before) == before
     assert len(opened) == 1

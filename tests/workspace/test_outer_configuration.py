@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace.outer_configuration import hash_outer_configuration
+from pytest_loop.workspace.environment import hash_outer_configuration
 
 
 def test_configuration_above_the_root_and_at_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

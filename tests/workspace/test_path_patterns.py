@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pathspec import GitIgnoreSpec
 
-from pytest_loop.workspace.path_patterns import PathPatterns, PatternError
+from pytest_loop.workspace.path_patterns import PathPatterns, PatternError, check_path, join_specs, parse_line
 
 NAMES = ["a\nb.py", "a'\"b.py", "-rf.py", "\U0001f600.py", "\udcff.py", " .py", "a\n", "\n"]
 
@@ -46,3 +47,12 @@ def test_pattern_without_meaning_is_an_error(pattern: str) -> None:
 def test_empty_patterns_are_false() -> None:
     assert not PathPatterns([])
     assert PathPatterns(["a"])
+
+
+@pytest.mark.parametrize(
+    "path", ["a.py", "b/a.py", "tests/x", "tests/deep/x.txt", "new\nline.py", "data/x.txt", ".github/w.yml", "x.pth"]
+)
+def test_joined_expressions_select_the_same_paths_as_the_patterns(path: str) -> None:
+    for patterns in [("*.py",), ("/tests/", "!x.txt"), (".github/", "*.pth", "!/x.pth"), ("new?line.*",), ()]:
+        spec = join_specs(parse_line(pattern) or GitIgnoreSpec([]) for pattern in patterns)
+        assert PathPatterns(patterns).matches(path) is bool(check_path(spec, path))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.file_tree import compare_trees
-from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.new_files import select_shadowing_files
+from pytest_loop.workspace.seal import build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
-from pytest_loop.workspace.shadowing import select_shadowing_files
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
+from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern, hash_site_files, is_test_module
+from pytest_loop.workspace.seal import build_seal_patterns, format_path_pattern, is_test_module
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 FILES = {"shop.py": "x = 1\n", "tests/test_shop.py": "def test(): pass\n", "tests/data.txt": "data", "README.md": "hi"}
@@ -70,7 +71,14 @@ def test_package_called_testing_is_product_and_a_folder_of_this_name_is_not() ->
 
 def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> None:
     new = ["tests/test_new.py", "tests/unit/test_new.py", "tests/unit/conftest.py", "test_new.py"]
-    for name in (*new, "tests/helper.py", "tests/test_unit/conftest.py"):
+    new += ["tests/unit/__init__.py", "tests/unit/data/new.json"]
+    for name in (
+        *new,
+        "tests/helper.py",
+        "tests/test_unit/conftest.py",
+        "tests/unit/pytest.ini",
+        "tests/re/__init__.py",
+    ):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text("def test(): pass\n")
     (root / "tests/test_shop.py").write_text("def test(): return\n")
@@ -78,6 +86,8 @@ def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> 
         "tests/helper.py",
         "tests/test_shop.py",
         "tests/test_unit/conftest.py",
+        "tests/unit/pytest.ini",
+        "tests/re/__init__.py",
     ]
     assert all((root / name).exists() for name in new)
     changes = ProjectChanges(project)

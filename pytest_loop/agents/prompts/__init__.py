@@ -117,7 +117,7 @@ def _list_rules_by_id(state: RunState, rule_ids: Sequence[str]) -> str:
 def _list_rules(state: RunState) -> str:
     """List the visible rules, failing ones first, up to a limit; of guards only those that fail."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    active = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
+    active = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.held_out]
     shown = [rule for rule in active if not rule.guard or rule.id in unmet]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
     lines = limit_lines([*map(_describe_rule, rules)], MAX_RULES)

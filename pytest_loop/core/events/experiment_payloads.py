@@ -19,7 +19,7 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.vocabulary import Kind, Step
-from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.analysis import Analysis, EditOption
 from pytest_loop.core.workload.hypotheses import Hypothesis, HypothesisOutcome, OnPlateau, OnRegression, OptionDecision
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof, LoopProof, StartProof
@@ -78,7 +78,7 @@ class OptionChosen(RefinementDone):
 
     markers = ("decision",)
     decision: OptionDecision
-    option: Option | None = None
+    option: EditOption | None = None
 
 
 class HypothesisFormed(Hypothesis, Payload):

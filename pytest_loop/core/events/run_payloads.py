@@ -9,10 +9,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_serializer
 from pytest_loop.core.events.run_decision import OptionalDecision
 from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
-from pytest_loop.core.model.prepared_checks import RuleChecks
 from pytest_loop.core.model.rules import Phase, Severity, Value, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RunState, Usage
+from pytest_loop.core.model.run_setup import Amount, Count
+from pytest_loop.core.model.run_state import Blocked, Review, RuleChecks, RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.experiment_state import parse_state
 

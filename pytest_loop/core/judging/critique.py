@@ -37,52 +37,38 @@ def build_critique(
     unmet = sorted(_find_unmet(now, rules), key=lambda result: _rank_importance(rules[result.id]))
     groups = group_by_cause(unmet, MAX_ISSUES)
     groups.sort(key=lambda group: (_rank_importance(rules[group[0].id]), -len(group)))
-    first = (*_report_tampering(now.findings), *_report_review(review))
-    last = (*_report_left_out(now.findings), *_report_other_edits(now.findings))
+    first = (*_report_signs(now.findings), *_report_review(review))
+    last = tuple(_report_notes(now.findings))
     chosen = groups[: MAX_ISSUES - len(first) - len(last)]
     issues = (*first, *(_build_issue(group, rules[group[0].id], now, attempts) for group in chosen), *last)
     return Critique(issues=issues, left_out=len(unmet) - sum(map(len, chosen)), tokens=tokens)
 
 
-def _report_tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """Report tampering first: no score counts until it is undone."""
-    if signs := [finding for finding in findings if finding.kind not in (*REPORTED_KINDS, FORBIDDEN, LEFT_OUT)]:
-        yield Issue(
-            rule_id="the judge itself",
-            problem=_join_findings(signs),
-            fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
-            "has been put back.",
-            expected_effect="the next evaluation counts",
-        )
+def _report_signs(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report tampering: no score counts until it is undone."""
+    signs = [finding for finding in findings if finding.kind not in (*REPORTED_KINDS, FORBIDDEN, LEFT_OUT)]
+    fix = "Change the code that is judged. What judges it stays as it is, and what was changed there has been put back."
+    yield from _report_findings(signs, "the judge itself", fix, "the next evaluation counts", Severity.FAIL)
 
 
-def _report_left_out(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """Report files without which the rules were judged: they may be the reason why these fail."""
-    if files := [finding for finding in findings if finding.kind == LEFT_OUT]:
-        yield Issue(
-            rule_id="files that are not part of the change",
-            problem=_join_findings(files),
-            fix_instruction="Put what the product needs where git does not ignore it, outside of the folders of tools.",
-            expected_effect="the evaluation sees it",
-            severity=Severity.INFO,
-        )
+def _report_notes(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report files without which the rules were judged, and edits that were put back: neither blocks."""
+    files = [finding for finding in findings if finding.kind == LEFT_OUT]
+    fix = "Put what the product needs where git does not ignore it, outside of the folders of tools."
+    yield from _report_findings(files, "files that are not part of the change", fix, "the evaluation sees it")
+    edits = [finding for finding in findings if finding.kind == FORBIDDEN]
+    fix = "Change only the files that may be changed, and write notes into a temporary folder."
+    yield from _report_findings(edits, "other files", fix, "nothing has to be put back")
 
 
-def _report_other_edits(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """Report edits of files that may not be changed: they were put back, and keep nothing from passing."""
-    if edits := [finding for finding in findings if finding.kind == FORBIDDEN]:
-        yield Issue(
-            rule_id="other files",
-            problem=_join_findings(edits),
-            fix_instruction="Change only the files that may be changed, and write notes into a temporary folder.",
-            expected_effect="nothing has to be put back",
-            severity=Severity.INFO,
-        )
-
-
-def _join_findings(findings: Sequence[SealFinding]) -> str:
-    texts = [f"{finding.path or finding.rule}: {finding.detail}" for finding in findings]
-    return shorten("; ".join(texts[:_MAX_OTHERS]), 800) + _format_more(len(texts) - _MAX_OTHERS)
+def _report_findings(
+    findings: Sequence[SealFinding], name: str, fix: str, effect: str, severity: Severity = Severity.INFO
+) -> Iterator[Issue]:
+    """Report findings, if there are any, as one issue."""
+    if findings:
+        texts = [f"{finding.path or finding.rule}: {finding.detail}" for finding in findings]
+        problem = shorten("; ".join(texts[:_MAX_OTHERS]), 800) + _format_more(len(texts) - _MAX_OTHERS)
+        yield Issue(rule_id=name, problem=problem, fix_instruction=fix, expected_effect=effect, severity=severity)
 
 
 def _report_review(review: Review | None) -> Iterator[Issue]:
@@ -100,7 +86,7 @@ def _format_more(count: int) -> str:
 
 
 def _find_unmet(now: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
-    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].holdout]
+    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].held_out]
     blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
     return blocking or [result for result in visible if result.verdict is Verdict.WARN]
 

@@ -11,10 +11,10 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 def find_changed_doctests(before: str, after: str) -> list[str]:
     """Return the names of definitions whose examples are not all there any more; further examples may be added."""
-    now = _read_examples(after)
+    now = read_examples(after)
     return [
         name or "the module"
-        for name, examples in _read_examples(before).items()
+        for name, examples in read_examples(before).items()
         if not _is_subsequence(examples, now.get(name, []))
     ]
 
@@ -24,7 +24,7 @@ def _is_subsequence(examples: list[tuple[str, str]], others: list[tuple[str, str
     return all(example in remaining for example in examples)
 
 
-def _read_examples(text: str) -> dict[str, list[tuple[str, str]]]:
+def read_examples(text: str) -> dict[str, list[tuple[str, str]]]:
     """Return code and expected output of all examples by the name of their definition."""
     try:
         return dict(_list_examples(ast.parse(text), ""))

@@ -33,12 +33,15 @@ _HELPER_NAME = re.compile(
 class ReadFacts:
     """Facts about a project that its baseline sessions show.
 
-    `reads` are pairs of a path and of the code that read it. `is_test` says which paths are sealed as tests. `sources`
+    `reads` are pairs of a path and of the code that read it, `listings` those of a folder and of the code that listed
+    it; `files` are all files of the project. `is_test` says which paths are sealed as tests. `sources`
     are the Python files of the product, which `read_text` reads. `plugins` are modules that pytest loaded by name, and
     `packages` the folders of the product.
     """
 
     reads: Collection[Read]
+    listings: Collection[Read]
+    files: Iterable[str]
     is_test: Callable[[str], bool]
     sources: Collection[str]
     read_text: Callable[[str], str]
@@ -51,7 +54,14 @@ def find_judge_files(facts: ReadFacts) -> tuple[str, ...]:
     helpers = _find_helpers(facts)
     readers = {owner for _, owner in facts.reads if not owner or facts.is_test(owner) or owner in helpers}
     data = {path for path, owner in facts.reads if owner in readers and not is_product_file(path)}
+    # A test that failed at the first file of a folder is going to read the others.
+    listed = {folder for folder, owner in facts.listings if owner in readers} & set(map(_get_folder, data))
+    data |= {path for path in facts.files if _get_folder(path) in listed and not is_product_file(path)}
     return tuple(sorted(helpers | {path for path in data if not facts.is_test(path)}))
+
+
+def _get_folder(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def is_product_file(path: str) -> bool:

@@ -70,16 +70,6 @@ def _choose_threshold(all_criteria: Iterable[Criteria], phase: Phase, thresholds
     return max((criteria.thresholds[phase] for criteria in all_criteria), default=Fraction(1))
 
 
-def is_test_rule(rule: RunRule) -> bool:
-    """Return whether a rule is a Python test, not a rule of a rule file."""
-    return rule.key.startswith(f"{TESTS_SOURCE}::")
-
-
-def is_module_rule(rule: RunRule) -> bool:
-    """Return whether a rule stands for a test module that could not be imported at the start of the run."""
-    return is_test_rule(rule) and rule.id.endswith(".py") and "::" not in rule.id
-
-
 def add_module_rules(plan: SessionPlan, paths: Iterable[str]) -> SessionPlan:
     """Add a rule for each test module that cannot be imported, because its tests are unknown."""
     return _add_test_rules(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pytest_loop.core.judging.annotations import find_lost_annotations
 from pytest_loop.core.model.evaluation import SealFinding
 
 # An evaluation with a finding of these kinds is void.
@@ -51,11 +52,14 @@ _SILENCERS = {
         "ruff:": r"#\s*ruff\s*:\s*(?!noqa)",
         "fmt: off": r"#\s*(?:fmt|yapf)\s*:\s*(?:off|skip|disable)\b",
         "isort: skip": r"#\s*isort\s*:\s*(?:skip|off)",
-        "eslint-disable": r"(?://|/\*)\s*eslint-disable",
+        "eslint": r"/\*\s*eslint\s+[\w@/-]+\s*:",
         "@ts-ignore": r"(?://|/\*)\s*@ts-(?:ignore|nocheck|expect-error)\b",
-        "prettier-ignore": r"(?://|/\*|#|<!--)\s*prettier-ignore",
         "istanbul ignore": r"(?://|/\*)\s*(?:istanbul|c8|v8)\s+ignore\b",
         "nolint": r"//\s*nolint\b",
+        "noinspection": r"(?:#|//)\s*noinspection\b",
+        # Comments of other tools: a name and a verb without a blank between them, or a verb with a value.
+        "a comment that silences": r"(?:#|//|/\*|<!--)\s*@?\w[\w.-]*"
+        r"(?:[-:](?:ignore|disable|skip|off|nocheck|suppress)\b|:?\s(?:ignore|disable|skip)=)",
         "#[allow]": r"#!?\[\s*allow\s*\(",
     }.items()
 }
@@ -98,6 +102,9 @@ def find_suspicious_changes(
     if is_linted:
         yield from _find_new_silencers(sources)
     for source in sources:
+        if is_linted and (untyped := find_lost_annotations(source.before or "", source.after)):
+            detail = f"types of {', '.join(untyped[:_MAX_NAMES])} are gone or became Any"
+            yield SealFinding(kind="ratchet", path=source.path, detail=detail)
         before, after = _parse(source.before or ""), _parse(source.after)
         names = sorted(_find_machinery(after) - _find_machinery(before) - allowed)
         if names:

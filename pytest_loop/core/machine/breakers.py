@@ -39,7 +39,7 @@ def find_tripped_breakers(state: RunState) -> frozenset[str]:
 def _has_fixed_rule(state: RunState) -> bool:
     """Return whether the last edit fixed a rule, other than by undoing the edit before it."""
     attempts = state.progress.attempts
-    return bool(attempts) and attempts[-1].mended > 0 and not is_undone(state)
+    return bool(attempts) and attempts[-1].fixed > 0 and not is_undone(state)
 
 
 def _count_stuck(state: RunState) -> int:

@@ -33,10 +33,9 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Best
 from pytest_loop.core.model.escalation import Answer
 from pytest_loop.core.model.evaluation import Critique
-from pytest_loop.core.model.prepared_checks import PreparedChecks
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Review, RunState, State, StepErrors, Stop
+from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
 from pytest_loop.core.model.vocabulary import Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
 
 Changes = dict[str, Any]
@@ -258,13 +257,10 @@ def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
 
 def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
     """Return the limits that a payload names as it names them; others stay."""
-    given = payload.model_fields_set
-    named: Changes = {name: getattr(payload, name) for name in ("usd", "tokens") if name in given}
-    others = ("max_iterations", "max_completed_phase_seconds")
-    return {
-        "limits": state.setup.limits.model_copy(update=named),
-        **{name: getattr(payload, name) for name in others if name in given},
-    }
+    named: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
+    budgets = {name: value for name, value in named.items() if name in ("usd", "tokens")}
+    others = {name: value for name, value in named.items() if name in ("max_iterations", "max_completed_phase_seconds")}
+    return {"limits": state.setup.limits.model_copy(update=budgets), **others}
 
 
 def _reopen(state: RunState) -> Changes:

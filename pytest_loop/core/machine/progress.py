@@ -84,7 +84,7 @@ def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Att
         message=_find_message(evaluation),
         open=tuple(failing)[:MAX_OPEN],
         unmet=len(failing),
-        mended=len(before.keys() - failing.keys()) + (counted.mended if counted else 0),
+        fixed=len(before.keys() - failing.keys()) + (counted.fixed if counted else 0),
         broken=len(evaluation.regressions) + (counted.broken if counted else 0),
         failing=failing,
         same_since=last.same_since if last and is_same else state.iteration,

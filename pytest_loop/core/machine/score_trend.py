@@ -1,4 +1,4 @@
-"""The trend of scores: how they change, whether they stay flat, and which is the best."""
+"""The trend of scores: how they change, and whether they stay flat."""
 
 from __future__ import annotations
 
@@ -22,17 +22,6 @@ class Trajectory(str, Enum):
     DECLINING = "declining"
     STABLE = "stable"
     FLUCTUATING = "fluctuating"
-
-
-class Trigger(str, Enum):
-    """Optional reasons to stop early."""
-
-    HIGH_CONFIDENCE = "high_confidence"
-    QUALITY_PLATEAU = "quality_plateau"
-    DIMINISHING_RETURNS = "diminishing_returns"
-
-
-DEFAULT_LIMITS = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
 
 
 def classify_trajectory(scores: Sequence[float]) -> Trajectory | None:
@@ -78,8 +67,3 @@ def find_direction(scores: Sequence[float]) -> str:
     if len(last) < MIN_SCORES or last[0] == last[-1]:
         return "level"
     return "up" if last[-1] > last[0] else "down"
-
-
-def find_best(scores: Sequence[float]) -> int | None:
-    """Return the index of the highest score, the first of equal ones; None without scores."""
-    return max(range(len(scores)), key=lambda index: (scores[index], -index), default=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_loop.core.machine.breakers import (
@@ -79,12 +80,14 @@ def find_row(reason: Reason | str) -> StopRow:
     return _BY_REASON[reason if isinstance(reason, Reason) else parse_reason(reason)]
 
 
+# A breaker is overruled by more iterations, in which repetitions are counted anew.
+_BREAKER_ROW = partial(StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True)
 # The first reason that holds wins: a success is never relabelled by a limit.
 STOP_ROWS = (
     StopRow(
         Reason.PHASE_ERROR,
         has_phase_error,
-        "A step went wrong twice, or cannot be carried out at all.",
+        "A step failed twice, or cannot be executed at all.",
         status=Status.FAILED,
         question="Why does the agent not answer as it should?",
         reopens_on_resume=True,
@@ -105,14 +108,14 @@ STOP_ROWS = (
     StopRow(
         Reason.MUST_NOT,
         is_must_not,
-        "A thing that must not be so became so.",
-        question="How did the forbidden thing come about, and is it undone?",
+        "A forbidden condition became true.",
+        question="How did the forbidden condition come about, and is it undone?",
         in_experiments=True,
     ),
     StopRow(
         Reason.THRESHOLD_REACHED,
         is_threshold_reached,
-        "The score reaches what was asked for, and nothing blocks.",
+        "The score reached the threshold, and no required rule fails.",
         status=Status.COMPLETED,
     ),
     StopRow(
@@ -126,25 +129,25 @@ STOP_ROWS = (
     StopRow(
         Reason.NO_MAJOR_ISSUES,
         has_no_major_issues,
-        "Nothing blocks any more; the score is below the threshold because of warnings.",
+        "No required rule fails; only warnings keep the score below the threshold.",
         status=Status.COMPLETED,
     ),
     StopRow(
         Reason.HIGH_CONFIDENCE,
         has_high_confidence,
-        "Everything passes beyond an opinion, although the agent did not say that it is done.",
+        "Enough rules pass by evidence, although the agent did not say that it is done.",
         status=Status.COMPLETED,
     ),
     StopRow(
         Reason.UNCONFIRMED,
         is_unconfirmed,
-        "All else passes, and a person has to confirm a rule, a review, or work that changed no file.",
+        "All other rules pass; a person has to confirm a rule, a review, or work that changed no file.",
         resume_with="{confirmations}",
     ),
     StopRow(
         Reason.SETUP_ERROR,
         is_waiting_for_setup,
-        "Rules cannot be judged here: the set-up is wrong, not what was judged.",
+        "Rules cannot be judged here because the set-up is incomplete.",
         status=Status.FAILED,
         question="What does {rule} need here, so that it can be judged?",
         reopens_on_resume=True,
@@ -152,22 +155,22 @@ STOP_ROWS = (
     StopRow(
         Reason.ENVIRONMENT_CHANGED,
         has_environment_changed,
-        "Packages, plugins or configuration outside of the project are not what they were before the first edit.",
-        question="Is this change of the environment wanted? If not, undo it, and resume.",
+        "Packages, plugins or configuration outside the project have changed since the first edit.",
+        question="Is this change of the environment intended? If not, undo it, and resume.",
         resume_with="--loop-fence-allow PATH",
         reopens_on_resume=True,
     ),
     StopRow(
         Reason.BLOCKED,
         is_blocked,
-        "The agent says that a rule cannot be met honestly.",
+        "The agent reports that a rule cannot be met honestly.",
         is_after_edit=True,
         in_experiments=True,
     ),
     StopRow(
         Reason.USER_STOP,
         is_stop_requested,
-        "A person or a plugin asked for the end.",
+        "A person or a plugin stopped the run.",
         question="What should be different from here on?",
         reopens_on_resume=True,
         is_interruption=True,
@@ -176,71 +179,56 @@ STOP_ROWS = (
     StopRow(
         Reason.REGRESSION,
         has_regression,
-        "Cases of the workload passed before, and fail now.",
-        question="Is what was gained worth the cases that became worse?",
+        "Cases of the workload that passed before fail now.",
+        question="Is the gain worth the cases that became worse?",
         reopened_by=("on_regression",),
         resume_with="--loop-workload 'on_regression accept'",
         in_runs=False,
         in_experiments=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.STUCK,
         is_stuck,
-        "The same rules failed again and again.",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
+        "The same rules failed in several iterations in a row.",
         offers_choice=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.SAME_ERROR,
         repeats_errors,
-        "Every failure said the same again and again.",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
+        "The same error messages appeared in several iterations in a row.",
         offers_choice=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.THRASHING,
         is_thrashing,
-        "Edits undid each other, or one file was written again and again.",
-        question="What does the agent not know about {rule}, so that it changes its mind?",
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
+        "Edits undid each other, or one file was rewritten many times.",
+        question="What does the agent need to know about {rule}?",
         offers_choice=True,
     ),
     StopRow(
         Reason.STAGNATION,
         is_stagnating,
-        "The score hardly rose any more.",
+        "The score hardly improves any more.",
         question=_WORTH_IT,
         reopened_by=("max_iterations", "max_completed_phase_seconds"),
         resume_with=_MORE_ITERATIONS,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.QUALITY_PLATEAU,
         is_plateau,
-        "The score has stayed as it is.",
+        "The score no longer changes.",
         question=_WORTH_IT,
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
     ),
-    StopRow(
+    _BREAKER_ROW(
         Reason.DIMINISHING_RETURNS,
         is_diminishing,
         "The score changes less and less.",
         question=_WORTH_IT,
-        reopened_by=("max_iterations",),
-        resume_with=_MORE_ITERATIONS,
-        restarts_breakers=True,
     ),
     StopRow(
         Reason.PLATEAU,
         has_case_plateau,
-        "No more cases of the workload pass than at its best.",
+        "No further cases of the workload pass.",
         question="Which approach has not been tried yet?",
         reopened_by=("on_plateau",),
         resume_with="--loop-workload 'on_plateau continue'",
@@ -250,8 +238,8 @@ STOP_ROWS = (
     StopRow(
         Reason.BUDGET_EXCEEDED,
         is_budget_exceeded,
-        "A budget of money, tokens or time is used up.",
-        question="Is the result worth a larger budget?",
+        "A limit of money, tokens or time is used up.",
+        question="Is the result worth a higher limit?",
         reopened_by=("max_completed_phase_seconds", "usd", "tokens"),
         resume_with="with a higher --loop-limit",
         is_interruption=True,
@@ -260,7 +248,7 @@ STOP_ROWS = (
     StopRow(
         Reason.ITERATION_LIMIT,
         is_iteration_limit_reached,
-        "As many iterations as were allowed are done.",
+        "The maximum number of iterations is reached.",
         question="Is another round worth it, or is {rule} asking for the wrong thing?",
         reopened_by=("max_iterations",),
         resume_with=_MORE_ITERATIONS,
@@ -271,7 +259,7 @@ STOP_ROWS = (
     StopRow(
         Reason.NO_AUTO_RETRY,
         needs_permission,
-        "It does not pass yet, and a person decides about every retry.",
+        "It does not pass yet, and you decide about every retry.",
         question="Shall the agent try again, and what should it know about {rule}?",
         reopens_on_resume=True,
         offers_choice=True,

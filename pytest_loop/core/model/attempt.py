@@ -35,7 +35,7 @@ class Attempt(Value):
     message: str = ""
     open: tuple[str, ...] = ()
     unmet: int = 0
-    mended: int = 0
+    fixed: int = 0
     broken: int = 0
     failing: dict[str, Failing] = Field(default_factory=dict)
     same_since: int = 1

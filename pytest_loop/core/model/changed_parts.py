@@ -22,13 +22,13 @@ class ChangedParts(Value):
     is_first: bool = False
 
     @classmethod
-    def create(cls, *, is_first: bool = False, **names: Iterable[str]) -> ChangedParts:
+    def create(cls, **names: Iterable[str]) -> ChangedParts:
         """Return the parts with names that are short and not too many."""
         limited = {
             action: tuple(shorten(name, MAX_NAME_LENGTH) for name in list(group)[:MAX_PARTS])
             for action, group in names.items()
         }
-        return cls(is_first=is_first, **limited)
+        return cls(**limited)
 
     def __str__(self) -> str:
         if self.is_first:

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
-
 from pytest_loop.core.model.rules import Value
-
-
-class IterationControl(Value):
-    """The settings of retries and escalations, with the names of other tools."""
-
-    auto_retry_on_test_fail: bool = True
-    auto_retry_on_review_reject: bool = True
-    escalation_includes_diff: bool = True
-    feedback_max_length: Annotated[int, Field(ge=1)] = 500
 
 
 class Alternative(Value):

@@ -152,7 +152,7 @@ class Rule(Value):
     weight: Fraction = Fraction(2)
     phase: Phase = Phase.A
     must_not: bool = False
-    holdout: bool = False
+    held_out: bool = False
     guard: bool = False
     repeat: int = 1
     need: str = "all"
@@ -171,6 +171,7 @@ def sum_weights(rules: Iterable[Rule]) -> Fraction:
     return sum((Fraction(top * count, bottom) for (top, bottom), count in counts.items()), Fraction(0))
 
 
+INFERRED_FILE = "inferred.rules.yaml"  # name of the rule file that a run drafts in its folder
 TESTS_SOURCE = "tests"  # name and source of the criteria for tests that no rule file mentions
 DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
@@ -224,9 +225,13 @@ class Result(NamedTuple):
         return self.verdict in (Verdict.FAIL, Verdict.ERROR) and self.rule.is_blocking
 
     @property
+    def is_assumed(self) -> bool:
+        """Whether it waits for a person."""
+        return self.verdict is Verdict.NA and any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
+
+    @property
     def is_unverified(self) -> bool:
-        is_assumed = any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
-        return self.verdict is Verdict.NA and self.rule.is_blocking and is_assumed
+        return self.is_assumed and self.rule.is_blocking
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Value
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS_SOURCE, Criteria, Phase, Rule, Value
 
 
 def _parse_exactly(value: Any) -> Any:
@@ -38,6 +38,26 @@ class RunRule(Rule):
         """The rule file, from the root of the project if it is inside."""
         return self.key.partition("::")[0]
 
+    @property
+    def is_test(self) -> bool:
+        """Whether it is a Python test, not a rule of a rule file."""
+        return self.key.startswith(f"{TESTS_SOURCE}::")
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it stands for a test module that could not be imported at the start of the run."""
+        return self.is_test and self.id.endswith(".py") and "::" not in self.id
+
+    @property
+    def is_command(self) -> bool:
+        """Whether a program decides that is no test."""
+        return self.proof.is_executed and not self.is_test
+
+    @property
+    def path(self) -> str:
+        """The file of the test, or else the rule file."""
+        return self.id.partition("::")[0] if self.is_test else self.source
+
 
 class Level(Value):
     """The score threshold of a phase, and the levels of rules that are active in it."""
@@ -65,9 +85,6 @@ class RunCriteria(Value):
     def get_active_rules(self, phase: Phase) -> tuple[RunRule, ...]:
         return self._by_phase[phase]
 
-    def get_active_ids(self, phase: Phase) -> frozenset[str]:
-        return self._ids_by_phase[phase]
-
     @cached_property
     def _by_phase(self) -> dict[Phase, tuple[RunRule, ...]]:
         return {
@@ -78,10 +95,6 @@ class RunCriteria(Value):
     @cached_property
     def by_id(self) -> dict[str, RunRule]:
         return {rule.id: rule for rule in self.rules}
-
-    @cached_property
-    def _ids_by_phase(self) -> dict[Phase, frozenset[str]]:
-        return {phase: frozenset(rule.id for rule in self.get_active_rules(phase)) for phase in self.phase}
 
     @cached_property
     def session_criteria(self) -> Criteria:
@@ -103,6 +116,11 @@ class RunCriteria(Value):
     def guards(self) -> tuple[RunRule, ...]:
         """The rules that passed before the first edit and must keep passing."""
         return tuple(rule for rule in self.rules if rule.guard)
+
+    @cached_property
+    def has_tests_only(self) -> bool:
+        """Whether no linter or other check could be misled, only Python tests."""
+        return all(rule.is_test for rule in self.rules)
 
     @property
     def has_phase_b(self) -> bool:

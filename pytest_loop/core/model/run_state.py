@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.attempt import Attempt, Best
 from pytest_loop.core.model.changed_parts import ChangedParts
-from pytest_loop.core.model.escalation import Answer, IterationControl
-from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
-from pytest_loop.core.model.prepared_checks import PreparedChecks
+from pytest_loop.core.model.escalation import Answer
+from pytest_loop.core.model.evaluation import Critique, Evaluation, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_origin import ConfirmedDraft, Origin
-from pytest_loop.core.model.vocabulary import Place, ReviewStatus, Status, Step, Target
+from pytest_loop.core.model.run_setup import Amount, Count, Setup
+from pytest_loop.core.model.vocabulary import Place, ReviewStatus, Status, Step
 
 SHORT_HASH_LENGTH = 8
 # The name under which a person confirms that an agent rightly changed no file.
 UNCHANGED_FILES = "the unchanged files"
 State = TypeVar("State", bound="RunState")
-
-# Counts and limits are whole numbers: neither "600", nor 600.5, nor true.
-Count = Annotated[int, Field(strict=True, ge=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Task(Value):
@@ -78,25 +73,19 @@ class Stop(Value):
     reason: str = ""
 
 
-class Limits(Value):
-    """The budgets of a run; None is no limit. With `counts_estimates`, estimated costs count too."""
+class RuleChecks(Value):
+    """The concrete checks that an agent made of one rule's sentence."""
 
-    usd: Amount | None = 25.0
-    tokens: int | None = None
-    counts_estimates: bool = False
+    rule_id: str
+    check: Any = None
 
 
-class Breakers(Value):
-    """The thresholds of automatic stops; 0 turns one off."""
+class PreparedChecks(Value):
+    """All prepared checks; keys of other tools are kept."""
 
-    stuck: int = 5
-    same_error: int = 3
-    thrashing: int = 5
-    stagnation: int = 2
-    min_gain: float = 0.02
-    plateau: float = 0.0
-    diminishing: float = 0.0
-    confidence: float = 0.0
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    checks: tuple[RuleChecks, ...] = ()
 
 
 class Review(Value):
@@ -104,32 +93,6 @@ class Review(Value):
 
     status: ReviewStatus
     feedback: str = ""
-
-
-class Setup(Value):
-    """The decisions from before the run began; only limits are raised later.
-
-    `is_unsigned` says that another machine or tool may have written the history before the run was resumed.
-    With `edits_first` the agent works before the first evaluation: every rule passes already, and must keep passing.
-    With `work_seal` the agent first writes tests for the task, and may change nothing else; the work has that seal.
-    """
-
-    target: Target = Target.ARTIFACT
-    artifact: str = ""
-    agents: tuple[str, ...] = ()
-    judge: str = ""
-    candidates: Count = 1
-    arguments: tuple[str, ...] = ()
-    inferred_rules: str = ""
-    limits: Limits = Field(default_factory=Limits)
-    breakers: Breakers = Field(default_factory=Breakers)
-    control: IterationControl = Field(default_factory=IterationControl)
-    draft: ConfirmedDraft = Field(default_factory=ConfirmedDraft)
-    seal: Seal | None = None
-    edits_first: bool = False
-    is_unsigned: bool = False
-    work_seal: Seal | None = None
-    origin: Origin = Field(default_factory=Origin)
 
 
 class Progress(Value):
@@ -206,15 +169,6 @@ class RunState(Value):
     setup: Setup = Field(default_factory=Setup)
     progress: Progress = Field(default_factory=Progress)
     signals: Signals = Field(default_factory=Signals)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _add_phase_of_evaluation(cls, data: Any) -> Any:
-        """Other tools do not note the phase of an evaluation: it is that of the run."""
-        evaluation = data.get("evaluation") if isinstance(data, dict) else None
-        if not isinstance(evaluation, dict) or "phase" in evaluation:
-            return data
-        return {**data, "evaluation": {**evaluation, "phase": data.get("phase", Phase.A)}}
 
     def replace(self: State, **changes: Any) -> State:
         """Return a copy with fields changed, whichever group they are in."""

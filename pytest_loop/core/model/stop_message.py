@@ -11,12 +11,14 @@ ALLOW = "{}"
 class Message(NamedTuple):
     """The session that wants to stop; `is_repeated` if a hook has just kept it from stopping.
 
-    `wants_followup` if the client continues only with a message of the user, as Cursor does.
+    `wants_followup` if the client continues only with a message of the user, as Cursor does; `wants_event` if it reads
+    the decision only below the name of the event, as local chats of VS Code do.
     """
 
     session: str = ""
     is_repeated: bool = False
     wants_followup: bool = False
+    wants_event: bool = False
 
 
 def parse_message(text: str) -> Message | None:
@@ -33,11 +35,14 @@ def parse_message(text: str) -> Message | None:
     session = next((name for name in sessions if name and isinstance(name, str)), "")
     count = data.get("loop_count")
     is_repeated = data.get("stop_hook_active") is True or (isinstance(count, int) and count > 0)
-    return Message(session, is_repeated, "conversation_id" in data)
+    return Message(session, is_repeated, "conversation_id" in data, "hookEventName" in data)
 
 
 def format_block_answer(reason: str, message: Message) -> str:
     """Format the answer that keeps an agent working; it reads the reason next."""
-    return json.dumps(
-        {"followup_message": reason} if message.wants_followup else {"decision": "block", "reason": reason}
-    )
+    if message.wants_followup:
+        return json.dumps({"followup_message": reason})
+    decision = {"decision": "block", "reason": reason}
+    if message.wants_event:
+        return json.dumps({"hookSpecificOutput": {"hookEventName": "Stop", **decision}})
+    return json.dumps(decision)

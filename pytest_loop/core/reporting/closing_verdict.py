@@ -47,7 +47,7 @@ def decide_closing(state: RunState) -> tuple[Closing, str]:
         return Closing.MONITOR, doubt
     if state.iteration == 1 and not state.plan:  # an experiment has no plan in any iteration
         return Closing.SHIP, "there was nothing to do: every rule passed before anything was changed"
-    return Closing.SHIP, "every rule was verified by something that ran, was measured or was seen"
+    return Closing.SHIP, "every rule was verified"
 
 
 def _find_doubt(state: RunState, weak: list[str]) -> str:
@@ -62,10 +62,11 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
     if unsealed:
         return f"it passes, and an answer allowed edits of {_name_first(unsealed)}, which judges"
     if _BUILTIN in state.setup.agents[: state.progress.agent_index + 1] and state.plan:
-        return "it passes, and the built-in search only looks for edits that pass: review the change"
+        return "review the edits, which were found by search"
     if unverified := _list_unverified(state):
         return f"it passes, and {_name_first(unverified)} could not be kept out of the evaluation"
-    return f"it passes, and {_name_first(weak)} was judged by reading only" if weak else ""
+    verb = "was" if len(weak) == 1 else "were"
+    return f"it passes, and {_name_first(weak)} {verb} judged by reading only" if weak else ""
 
 
 def _list_unverified(state: RunState) -> list[str]:

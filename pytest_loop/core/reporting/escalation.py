@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.breakers import is_undone
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Attempt
@@ -13,6 +12,7 @@ from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.score_text import format_score
 
 MAX_LENGTH = 200
 MAX_VALUE = 80
@@ -40,11 +40,11 @@ def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
     The message of the first failure is output of tests: it is for people, and not for prompts.
     """
     verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
-    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {attempt.score:.3g} {verdict}"]
+    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {format_score(attempt.score)} {verdict}"]
     if attempt.unchanged:
         parts.append("nothing was changed")
-    if attempt.mended or attempt.broken:
-        parts.append(f"{attempt.mended} fixed, {attempt.broken} broken")
+    if attempt.fixed or attempt.broken:
+        parts.append(f"{attempt.fixed} fixed, {attempt.broken} broken")
     if attempt.unmet:
         names = ", ".join(shorten(name, 80) for name in attempt.open[:3])
         parts.append(f"open: {names}" + (f" and {attempt.unmet - 3} more" if attempt.unmet > 3 else ""))
@@ -74,7 +74,7 @@ def describe_pattern(state: RunState) -> str:
         return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
     if is_undone(state):
         return "oscillation: edits undo each other"
-    if last.mended and last.broken:
+    if last.fixed and last.broken:
         return "moving failure: what is fixed breaks something else"
     if last.broken:
         return "moving failure: edits break what passed before"
@@ -127,7 +127,7 @@ def compare_values(state: RunState) -> tuple[Alternative, ...]:
         return ()
     expected, found = (shorten(text, MAX_VALUE) for text in contrast)
     name = state.evaluation.failed[0].id
-    path = name.partition("::")[0] if is_test_rule(state.criteria.by_id[name]) else ""
+    path = name.partition("::")[0] if state.criteria.by_id[name].is_test else ""
     return (
         Alternative(text=f"{expected} is right: change the code"),
         Alternative(

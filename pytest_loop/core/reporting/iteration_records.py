@@ -12,23 +12,17 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, EvaluationDone, PlanCreated, StepPayload
 from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
-from pytest_loop.core.machine.score_trend import (
-    DEFAULT_LIMITS,
-    Trigger,
-    classify_trajectory,
-    compute_last_changes,
-    find_best,
-    find_direction,
-    is_flat,
-)
+from pytest_loop.core.machine.score_trend import classify_trajectory, compute_last_changes, find_direction, is_flat
 from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState, Usage
-from pytest_loop.core.model.vocabulary import Kind, Target
+from pytest_loop.core.model.vocabulary import Kind, Reason, Target
 from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
+# The usual figures of optional reasons to stop, which are reported whether they are switched on or not.
+_USUAL_LIMITS = {Reason.HIGH_CONFIDENCE: 0.95, Reason.QUALITY_PLATEAU: 0.02, Reason.DIMINISHING_RETURNS: 0.05}
 _MAX_ISSUE_LENGTH = 300
 
 
@@ -220,8 +214,7 @@ def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[
 def _choose_best(comparable: Sequence[IterationRecord]) -> IterationRecord | None:
     """Return the best record that passed and is good, or else the best of all; the first of equal ones."""
     candidates = [record for record in comparable if _is_verified(record)] or comparable
-    index = find_best([record.quality_score or 0.0 for record in candidates])
-    return None if index is None else candidates[index]
+    return max(candidates, key=lambda record: record.quality_score or 0.0, default=None)
 
 
 def _is_verified(record: IterationRecord) -> bool:
@@ -237,11 +230,11 @@ def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
 def _build_early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
     """Return the trigger that holds with its usual figure, switched on or not; `stop` if it has ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
-    flat = (Trigger.QUALITY_PLATEAU, Trigger.DIMINISHING_RETURNS)
-    trigger = next((trigger for trigger in flat if is_flat(qualities, DEFAULT_LIMITS[trigger])), None)
-    is_sure = confidence is not None and confidence >= Fraction(repr(DEFAULT_LIMITS[Trigger.HIGH_CONFIDENCE]))
+    flat = (Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS)
+    trigger = next((reason for reason in flat if is_flat(qualities, _USUAL_LIMITS[reason])), None)
+    is_sure = confidence is not None and confidence >= Fraction(repr(_USUAL_LIMITS[Reason.HIGH_CONFIDENCE]))
     if final and is_sure and _is_verified(final) and final.iteration >= FIRST_CONFIDENT_ITERATION:
-        trigger = Trigger.HIGH_CONFIDENCE
+        trigger = Reason.HIGH_CONFIDENCE
     changes = compute_last_changes(qualities)
     return {
         "stop": trigger is not None and state.stop.reason == trigger.value,

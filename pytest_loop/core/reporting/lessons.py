@@ -91,7 +91,7 @@ def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
     Lessons of the same rule come first, then those of edits that fixed little else, then the newest. Held-out rules are
     left out.
     """
-    held_out = {rule.id for rule in state.criteria.rules if rule.holdout}
+    held_out = {rule.id for rule in state.criteria.rules if rule.held_out}
     ranked: list[tuple[int, Lesson]] = []
     signatures: set[str] = set()
     for failing in _list_failing(state.evaluation):

@@ -13,9 +13,9 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def list_names(names: Sequence[str], limit: int, separator: str = ", ") -> str:
+def list_names(names: Sequence[str], limit: int) -> str:
     """Join at most `limit` names, followed by "and N more" if there are more."""
-    shown = separator.join(names[:limit])
+    shown = ", ".join(names[:limit])
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 

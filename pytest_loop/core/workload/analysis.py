@@ -34,7 +34,7 @@ def _parse_confidence(value: Any) -> Any:
     return next((level for level in OptionConfidence if text and level.value.startswith(text)), value)
 
 
-class Option(Value):
+class EditOption(Value):
     """One way to fix the root cause: its mechanism, the edit, and the cases that it improves or breaks."""
 
     name: NonEmptyText
@@ -71,7 +71,7 @@ class Analysis(Value):
 
     root_cause: NonEmptyText
     hypothesis: Annotated[Claim, BeforeValidator(_parse_claim)]
-    options: Annotated[tuple[Option, ...], Field(min_length=OPTION_COUNT, max_length=OPTION_COUNT)]
+    options: Annotated[tuple[EditOption, ...], Field(min_length=OPTION_COUNT, max_length=OPTION_COUNT)]
 
 
 class TriedEdit(Value):
@@ -128,7 +128,7 @@ def _find_flaws(analysis: Analysis, context: AnalysisContext) -> Iterator[str]:
             yield f"hypothesis: expected cases of this workload in its prediction, found {case!r}"
 
 
-def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str]:
+def _find_option_flaws(option: EditOption, context: AnalysisContext) -> Iterator[str]:
     if _is_vague(option):
         yield f"expected a mechanism (why the edit changes what comes out), found {shorten(option.mechanism, 60)!r}"
     if not option.improves:
@@ -144,7 +144,7 @@ def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str
         yield "expected an edit that was not tried when the same cases failed, found one that was"
 
 
-def _is_vague(option: Option) -> bool:
+def _is_vague(option: EditOption) -> bool:
     """Return whether the mechanism is short, or only repeats the name or the proposed text."""
     words = option.mechanism.casefold()
     return len(words.split()) < MIN_MECHANISM_WORDS or words in (
@@ -153,7 +153,7 @@ def _is_vague(option: Option) -> bool:
     )
 
 
-def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:
+def _find_edit_problem(option: EditOption, files: Mapping[str, str]) -> str | None:
     if option.file not in files:
         return f"expected one of {', '.join(sorted(files))} as the file, found {option.file!r}"
     if option.current == option.proposed:
@@ -165,13 +165,13 @@ def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:
     return None
 
 
-def apply_edit(text: str, option: Option) -> str:
+def apply_edit(text: str, option: EditOption) -> str:
     """Apply the edit of an accepted option to its file."""
     (position,) = _find_positions(text, option)
     return text[:position] + option.proposed + text[position + len(option.current) :]
 
 
-def _find_positions(text: str, option: Option) -> list[int]:
+def _find_positions(text: str, option: EditOption) -> list[int]:
     """Find the current text: anywhere if it is unique, else in its section.
 
     Without a current text it is the end of the section.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.workload.analysis import Analysis, Option, TriedEdit
+from pytest_loop.core.workload.analysis import Analysis, EditOption, TriedEdit
 from pytest_loop.core.workload.hypotheses import (
     Hypothesis,
     HypothesisOutcome,
@@ -41,17 +41,14 @@ class Experiment(Value):
     focus: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-    # Experiments of earlier versions have the second names.
-    held_out_cases: frozenset[str] = Field(frozenset(), validation_alias=AliasChoices("held_out_cases", "hidden"))
+    held_out_cases: frozenset[str] = frozenset()
     plan: str = ""
     first_hypothesis: str = ""
     is_calibrated: bool | None = None
     measurements: tuple[Measurement, ...] = ()
     hypotheses: tuple[Hypothesis, ...] = ()
-    hypothesis_outcomes: tuple[HypothesisOutcome, ...] = Field(
-        (), validation_alias=AliasChoices("hypothesis_outcomes", "judgements")
-    )
-    edit: Option | None = None
+    hypothesis_outcomes: tuple[HypothesisOutcome, ...] = ()
+    edit: EditOption | None = None
     tried: tuple[TriedEdit, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     analysis: Analysis | None = None

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
+from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, EditOption
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
 # Both count measurements: without a new best one, and before exploration has to pay off.
@@ -89,7 +89,7 @@ class OptionDecision(Value):
     reason: str = ""
     feedback: str = ""
 
-    def get_option(self, analysis: Analysis) -> Option | None:
+    def get_option(self, analysis: Analysis) -> EditOption | None:
         return None if self.chosen is None else analysis.options[self.chosen - 1]
 
 

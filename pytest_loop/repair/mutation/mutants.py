@@ -82,4 +82,4 @@ def _apply_template(name: str, node: ast.AST, unit: EditUnit, line: int) -> Iter
         if isinstance(node, template.nodes):
             for edits in template.edits(node, unit, Hints()):
                 if any(text[edit.start : edit.end] != edit.text for edit in edits):
-                    yield Mutant(EditCandidate(unit, edits, name, line, 1.0, 1.0, 1), reach)
+                    yield Mutant(EditCandidate(unit, edits, name, line, 1.0, 1), reach)

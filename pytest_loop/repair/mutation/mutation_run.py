@@ -6,16 +6,13 @@ import ast
 import gc
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from pytest_loop.processes.process_tree import die_with_parent
 from pytest_loop.repair.baseline_run import BaselineResult, run_baseline
 from pytest_loop.repair.candidates import DuplicateFilter
 from pytest_loop.repair.code_swap import LoadedCode
@@ -26,6 +23,7 @@ from pytest_loop.repair.mutation.mutants import Mutant, make_mutants
 from pytest_loop.repair.mutation.mutation_request import MutationRequest, MutationResult, Survivor
 from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.repair_report import describe_import_problem
+from pytest_loop.repair.sandbox import enter_project
 from pytest_loop.repair.source_overlay import resolve_source
 from pytest_loop.repair.tracer import make_tracer
 from pytest_loop.repair.trial import compute_fuel, compute_timeout
@@ -60,17 +58,14 @@ class MutationRun:
         loaded = LoadedCode(sources)
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
-        trials_started = time.monotonic()
         self._try_mutants(mutants, loaded)
-        now = time.monotonic()
         return MutationResult(
             mutants=len(mutants) - self._duplicate_count,
             tried=self._killed + len(self._survivors),
             killed=self._killed,
             survivors=tuple(sorted(self._survivors, key=lambda survivor: (survivor.path, survivor.line))),
             tests=len(self._baseline),
-            seconds=round(now - self._started, 3),
-            trial_seconds=round(now - trials_started, 3),
+            seconds=round(time.monotonic() - self._started, 3),
             problem=self._find_problem(mutants),
         )
 
@@ -145,13 +140,6 @@ class MutationRun:
 
 def run_mutants(request: MutationRequest) -> MutationResult:
     """Collect the tests and run the mutants in this process and its forks."""
-    die_with_parent()
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    os.chdir(request.folder)
-    sys.path.insert(0, str(request.folder))  # as `python -m pytest` does
-    temp_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-mutation-")).resolve()
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
     results: list[MutationResult] = []
 
     def work(tests: CollectedTests) -> None:
@@ -159,10 +147,8 @@ def run_mutants(request: MutationRequest) -> MutationResult:
             results.append(MutationRun(request, tests, pool).run())
 
     tests = CollectedTests(work)
-    try:
+    with enter_project(request.folder) as temp_folder:
         code = pytest.main(build_arguments(request.pytest_arguments, temp_folder), plugins=[tests, BriefReports()])
-    finally:
-        shutil.rmtree(temp_folder, ignore_errors=True)
     if results:
         return results[0]
     problem = describe_import_problem(tests.import_failures, request.folder)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pytest_loop.repair.templates import (
     calls,
-    dict_keys,
     exceptions,
-    file_calls,
     format_specs,
+    missing_values,
     names,
-    none_guards,
     operators,
     regexes,
     statements,
@@ -20,7 +18,6 @@ from pytest_loop.repair.templates.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
     *values.TEMPLATES,
-    *dict_keys.TEMPLATES,
     *operators.TEMPLATES,
     *names.TEMPLATES,
     *calls.TEMPLATES,
@@ -29,6 +26,5 @@ TEMPLATES: tuple[Template, ...] = (
     *statements.TEMPLATES,
     *exceptions.TEMPLATES,
     *regexes.TEMPLATES,
-    *none_guards.TEMPLATES,
-    *file_calls.TEMPLATES,
+    *missing_values.TEMPLATES,
 )

@@ -50,6 +50,9 @@ _RELATED_FUNCTIONS = (
 )
 
 
+_VALUES = ("1", "0", "True", "False", "None", "2")
+
+
 def _list_related(name: str) -> list[str]:
     return list(
         dict.fromkeys(other for family in _RELATED_FUNCTIONS if name in family for other in family if other != name)
@@ -112,12 +115,12 @@ def _swap_arguments(
     for first, second in pairs:
         if not any(isinstance(part, ast.Slice | ast.Starred) for part in (first, second)):
             yield (
-                *unit.replace_node(first, get_replacement(unit, second, first)),
-                *unit.replace_node(second, get_replacement(unit, first, second)),
+                *unit.replace_node(first, _get_replacement(unit, second, first)),
+                *unit.replace_node(second, _get_replacement(unit, first, second)),
             )
 
 
-def get_replacement(unit: EditUnit, node: ast.expr, place: ast.expr) -> str:
+def _get_replacement(unit: EditUnit, node: ast.expr, place: ast.expr) -> str:
     """Return the code of an expression in place of another, in brackets if an attribute or a subscript follows."""
     parent = unit.get_parent(place)
     is_head = isinstance(parent, ast.Attribute | ast.Subscript) and parent.value is place
@@ -154,6 +157,19 @@ def _list_keywords(name: str) -> tuple[str, ...]:
     return ()
 
 
+def _add_parameter(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Give a value to a parameter whose default was used."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    end = unit.source.get_span(node)[1] - 1
+    comma = ", " if node.args or node.keywords else ""
+    given = {keyword.arg for keyword in node.keywords}
+    for parameter in unit.source.default_parameters.get(name, ()):
+        if parameter not in given:
+            values = [parameter] if parameter in unit.name_scopes else []
+            for value in (*values, *_VALUES, *unit.list_visible_names(node)):
+                yield (TextEdit(end, end, f"{comma}{parameter}={value}"),)
+
+
 def _toggle_await(node: ast.Call | ast.Await, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Await a coroutine, or do not."""
     if isinstance(node, ast.Await):
@@ -171,6 +187,7 @@ TEMPLATES = (
     Template("func_swap", 4, (ast.Call,), _replace_function),
     Template("arg_swap", 4, (ast.Call, ast.Tuple, ast.List, ast.DictComp, ast.Subscript), _swap_arguments),
     Template("arg_swap", 1.5, (ast.Call,), _change_arguments),
+    Template("argument", 4, (ast.Call,), _add_parameter),
     Template("func_swap", 3, (ast.Call,), _change_sort),
     Template("await", 4, (ast.Call, ast.Await), _toggle_await),
 )

@@ -7,25 +7,28 @@ import re
 from collections.abc import Iterator
 
 from pytest_loop.repair.edit_unit import EditUnit
-from pytest_loop.repair.fstring_positions import find_fields
 from pytest_loop.repair.templates.template import Hints, Template
 from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _SPECS = (".2f", ".1f", ",", ".0f", "02", "d", ",.2f")
 _OTHER_ALIGNMENTS = {"<": ">^", ">": "<^", "^": "<>"}
+_END_OF_FIELD = re.compile(r"\s*(?P<conversion>(?:![rsa])?)(?P<colon>:?)(?P<spec>(?<=:)[^{}\n]*|)\}")
 
 
-def _change_spec(node: ast.JoinedStr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _change_spec(node: ast.FormattedValue, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Change the format or the conversion of a value."""
-    text, start = unit.get_code(node), unit.source.get_span(node)[0]
-    for _start, middle, last in find_fields(text):
-        head, colon, spec = text[middle:last].partition(":")
-        for other in _vary_spec(spec):
-            yield (TextEdit(start + middle, start + last, f"{head}:{other}" if other else head),)
-        if not head:
-            yield (TextEdit(start + middle, start + last, f"!r{colon}{spec}"),)
-        elif head in ("!r", "!s"):
-            yield (TextEdit(start + middle, start + last, colon + spec),)
+    if node.value not in unit.parents:
+        return
+    field = _END_OF_FIELD.match(unit.source.text, unit.source.get_span(node.value)[1])
+    if field is None:
+        return
+    conversion, colon, spec = field["conversion"], field["colon"], field["spec"]
+    texts = [f"{conversion}:{other}" if other else conversion for other in _vary_spec(spec)]
+    if not conversion:
+        texts.append(f"!r{colon}{spec}")
+    elif conversion in ("!r", "!s"):
+        texts.append(colon + spec)
+    yield from ((TextEdit(field.start("conversion"), field.end("spec"), text),) for text in texts)
 
 
 def _vary_spec(spec: str) -> Iterator[str]:
@@ -42,4 +45,4 @@ def _vary_spec(spec: str) -> Iterator[str]:
         yield ""
 
 
-TEMPLATES = (Template("format", 4, (ast.JoinedStr,), _change_spec),)
+TEMPLATES = (Template("format", 4, (ast.FormattedValue,), _change_spec),)

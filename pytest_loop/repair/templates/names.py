@@ -17,6 +17,7 @@ from pytest_loop.repair.templates.template import (
     is_called,
     is_read,
     is_replaceable,
+    is_whole_value,
     substitute,
 )
 from pytest_loop.repair.text_edits import TextEdit, TextEdits
@@ -167,10 +168,7 @@ def _list_expressions(unit: EditUnit) -> dict[str, bool]:
 
 def _add_operand(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Add an operand."""
-    parent = unit.get_parent(node)
-    if not is_read(node) or not is_replaceable(unit, node):
-        return
-    if isinstance(parent, ast.Attribute | ast.Starred) or is_called(unit, node):
+    if not is_whole_value(unit, node):
         return
     attributes = dict.fromkeys(
         unit.get_code(expression) for expression in unit.expressions if isinstance(expression, ast.Attribute)
@@ -179,6 +177,25 @@ def _add_operand(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits
         for sign in ("+", "-", "*", "//", "%"):
             code = get_term(unit, node) if sign in "+-" else get_operand(unit, node)
             yield substitute(unit, node, f"{code} {sign} {name}")
+
+
+def _return_attribute(node: ast.Return, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Return an attribute of the object."""
+    if node.value is not None and "self" in unit.name_scopes:
+        value = node.value
+        yield from (unit.replace_node(value, f"self.{name}") for name in unit.source.list_attributes("self"))
+
+
+def _prefer_attribute(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Prefer an attribute of the object or another value to an expression."""
+    if not is_whole_value(unit, node) or not isinstance(
+        unit.get_parent(node), ast.Call | ast.Return | ast.Assign | ast.keyword
+    ):
+        return
+    attributes = [f"self.{name}" for name in unit.source.list_attributes("self")] if "self" in unit.name_scopes else []
+    for other in (*attributes[:12], *unit.list_visible_names(node)):
+        if other not in ("self", unit.get_code(node)):
+            yield substitute(unit, node, f"{other} or {get_operand(unit, node)}")
 
 
 _EXPRESSIONS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, ast.ListComp)
@@ -197,5 +214,7 @@ TEMPLATES = (
     ),
     Template("add_import", 8, (ast.Name,), _add_import, needs_missing_name=True),
     Template("donor_expr", 3, _EXPRESSIONS, _use_other_expression),
+    Template("return_expr", 1.5, (ast.Return,), _return_attribute),
+    Template("default_value", 1, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _prefer_attribute),
     Template("extend_expr", 2, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _add_operand),
 )

@@ -12,8 +12,8 @@ from pytest_loop.repair.templates.template import (
     Template,
     get_operand,
     get_term,
-    is_called,
     is_read,
+    is_whole_value,
     remove_item,
     substitute,
 )
@@ -86,6 +86,13 @@ def _regroup(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: EditUnit) -
         yield substitute(unit, node, f"{first} {inner} ({second} {outer} {third})")
     else:
         yield substitute(unit, node, f"({first} {outer} {second}) {inner} {third}")
+
+
+def _divide_up(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Round a division up."""
+    if isinstance(node.op, ast.FloorDiv):
+        left, right = get_operand(unit, node.left), get_operand(unit, node.right)
+        yield substitute(unit, node, f"-(-{left} // {right})")
 
 
 def _replace_assignment(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
@@ -172,10 +179,8 @@ def _change_sign(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert | ast.UAdd):
         yield unit.replace_node(node, get_operand(unit, node.operand))
         yield unit.replace_node(node, f"abs({unit.get_code(node.operand)})")
-    elif is_read(node) and isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
-        parent = unit.get_parent(node)
-        if not (isinstance(parent, ast.Attribute | ast.Starred) or is_called(unit, node)):
-            yield unit.replace_node(node, f"-{unit.get_code(node)}")
+    elif isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript) and is_whole_value(unit, node):
+        yield unit.replace_node(node, f"-{unit.get_code(node)}")
 
 
 def _extend_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
@@ -241,6 +246,7 @@ _CONDITIONS = (ast.Compare, ast.Name, ast.Attribute, ast.Call, ast.BoolOp, ast.U
 TEMPLATES = (
     Template("cmp_op", 15, (ast.Compare,), _replace_comparison),
     Template("bin_op", 5, (ast.BinOp,), _replace_arithmetic),
+    Template("bin_op", 3, (ast.BinOp,), _divide_up),
     Template("aug_op", 5, (ast.AugAssign, ast.Assign), _replace_assignment),
     Template("and_or", 6, (ast.BoolOp,), _swap_and_or),
     Template("drop_operand", 4, (ast.BinOp,), _drop_arithmetic_operand),

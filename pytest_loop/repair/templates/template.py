@@ -105,6 +105,13 @@ def remove_item(unit: EditUnit, items: Sequence[ast.expr | ast.keyword], index: 
     return (TextEdit(unit.source.get_span(items[index - 1])[1], end, ""),)
 
 
+def is_whole_value(unit: EditUnit, node: ast.expr) -> bool:
+    """Return whether an expression is read, and neither called, nor unpacked, nor the base of an attribute."""
+    if not is_read(node) or not is_replaceable(unit, node) or is_called(unit, node):
+        return False
+    return not isinstance(unit.get_parent(node), ast.Attribute | ast.Starred)
+
+
 def is_called(unit: EditUnit, node: ast.expr) -> bool:
     """Return whether an expression is the function of a call."""
     parent = unit.get_parent(node)

@@ -10,31 +10,24 @@ from pytest_loop.repair.templates.template import (
     Hints,
     Template,
     get_operand,
-    is_called,
     is_read,
-    is_replaceable,
+    is_whole_value,
     substitute,
 )
 from pytest_loop.repair.text_edits import TextEdits
 
 _FUNCTIONS = ("abs", "len", "sum", "sorted", "set", "list", "int", "str", "max", "min", "float", "tuple", "reversed")
 _LAST_FUNCTIONS = ("bool", "round", "dict", "repr", "any", "all", "bin", "ord", "chr")
+_MORE_METHODS = ("casefold()", "capitalize()", "rstrip()", "lstrip()", "title()", "date()", "replace(microsecond=0)")
+_USUAL_SIGNS = (".", "/", ":", "-", "_", " ")
 _METHODS = tuple(
     f"{name}()" for name in ["lower", "strip", "upper", "copy", "split", "items", "keys", "values", "encode", "decode"]
 )
 
 
-def _is_complete(node: ast.expr, unit: EditUnit) -> bool:
-    """Return whether an expression is read, and neither called, nor unpacked, nor the base of an attribute."""
-    parent = unit.get_parent(node)
-    if not is_read(node) or not is_replaceable(unit, node) or isinstance(parent, ast.Attribute | ast.Starred):
-        return False
-    return not is_called(unit, node)
-
-
 def _wrap_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Pass an expression to a well-known function or one of this module, or call a method of it."""
-    if not _is_complete(node, unit):
+    if not is_whole_value(unit, node):
         return
     text = unit.get_code(node)
     is_tuple = isinstance(node, ast.Tuple) and not text.startswith("(")
@@ -69,13 +62,13 @@ def _aggregate_elements(node: ast.Subscript, unit: EditUnit, _: Hints) -> Iterat
 
 def _call_function(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Call a function instead of using the function itself."""
-    if _is_complete(node, unit):
+    if is_whole_value(unit, node):
         yield unit.replace_node(node, f"{unit.get_code(node)}()")
 
 
 def _remove_characters(node: ast.expr, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """Remove a character from a text that the tests put into it."""
-    if _is_complete(node, unit):
+    if is_whole_value(unit, node):
         yield from (
             unit.replace_node(node, f"{get_operand(unit, node)}.replace({character!r}, '')")
             for character in hints.signs
@@ -115,14 +108,61 @@ def _change_sort_key(node: ast.Lambda, unit: EditUnit, _: Hints) -> Iterator[Tex
         yield unit.replace_node(node.body, arg.arg)
 
 
-_EXPRESSIONS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.ListComp, ast.GeneratorExp, ast.Tuple)
+def _wrap_in_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Pass an expression to a function or method that the file passes one argument to."""
+    if is_whole_value(unit, node):
+        text = unit.get_code(node)
+        yield from (unit.replace_node(node, f"{name}({text})") for name in unit.source.single_argument_functions)
+
+
+def _call_method(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Call a method as the file calls it elsewhere, with the same constant arguments."""
+    if is_whole_value(unit, node):
+        operand = get_operand(unit, node)
+        for call in dict.fromkeys((*unit.source.constant_method_calls, *_MORE_METHODS)):
+            yield unit.replace_node(node, f"{operand}.{call}")
+
+
+def _limit_value(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Limit a number from below or above."""
+    if not is_whole_value(unit, node):
+        return
+    text = unit.get_code(node)
+    others = [unit.get_code(other) for other in unit.expressions if isinstance(other, ast.Attribute | ast.Name)]
+    if isinstance(node, ast.Attribute):
+        others.sort(key=lambda other: not other.endswith(f".{node.attr}"))
+    yield unit.replace_node(node, f"max(0, {text})")
+    yield unit.replace_node(node, f"max(1, {text})")
+    for other in [other for other in dict.fromkeys(others) if other != text][:12]:
+        yield unit.replace_node(node, f"max({other}, {text})")
+        yield unit.replace_node(node, f"min({other}, {text})")
+
+
+def _add_sign(node: ast.expr, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+    """Put a sign before or after a text."""
+    parent = unit.get_parent(node)
+    if not is_whole_value(unit, node) or not isinstance(parent, ast.Call | ast.Compare):
+        return
+    text = unit.get_code(node)
+    if '"' not in text and "{" not in text:
+        for sign in dict.fromkeys((*_USUAL_SIGNS, *(sign for sign in hints.signs if sign not in '"\\{}'))):
+            yield unit.replace_node(node, f'f"{sign}{{{text}}}"')
+            yield unit.replace_node(node, f'f"{{{text}}}{sign}"')
+
+
+_EXPRESSIONS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
+_WRAPPED = (*_EXPRESSIONS, ast.ListComp, ast.GeneratorExp, ast.Tuple)
 
 TEMPLATES = (
-    Template("wrap_call", 4, _EXPRESSIONS, _wrap_call),
+    Template("wrap_call", 4, _WRAPPED, _wrap_call),
     Template("wrap_call", 3, (ast.Compare,), _wrap_both_sides),
     Template("wrap_call", 2, (ast.Subscript,), _aggregate_elements),
     Template("wrap_call", 2, (ast.Name, ast.Attribute), _call_function),
     Template("wrap_call", 4, (ast.Name, ast.Attribute, ast.Subscript, ast.Call), _remove_characters),
     Template("unwrap_call", 5, (ast.Call,), _unwrap_call),
     Template("wrap_call", 2, (ast.Lambda,), _change_sort_key),
+    Template("file_call", 4, _EXPRESSIONS, _wrap_in_call),
+    Template("file_call", 4, (ast.Name, ast.Attribute, ast.Call, ast.Subscript), _call_method),
+    Template("limit", 3, _EXPRESSIONS, _limit_value),
+    Template("sign", 1.5, (ast.Name, ast.Attribute), _add_sign),
 )

@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.check import Check, Context, Inputs, find_obstacle, run_check
+from pytest_loop.rules.checks.content_checks import RequiredTerms
 
 
 class _CompositeCheck(Check):
@@ -66,7 +67,15 @@ class AnyOf(_CompositeCheck):
             findings += problems
         if errors:
             raise errors[0]
+        return _merge_alternatives(findings) if len(findings) == len(self.checks) else findings
+
+
+def _merge_alternatives(findings: list[Finding]) -> list[Finding]:
+    """Return one finding for alternatives with the same result in the same place."""
+    if len({(finding.where, finding.found) for finding in findings}) > 1 or not findings[0].expected:
         return findings
+    expected = dict.fromkeys(finding.expected for finding in findings)
+    return [findings[0].model_copy(update={"expected": " or ".join(expected)})]
 
 
 class FirstOf(_CompositeCheck):
@@ -84,5 +93,8 @@ class Not(_CompositeCheck):
     """The check does not pass."""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        if not run_check(self.checks[0], context):
-            yield Finding(expected="the check not to pass", found="that it passed")
+        check = self.checks[0]
+        if run_check(check, context):
+            return
+        places = check.list_matches(context) if isinstance(check, RequiredTerms) else []
+        yield from places or [Finding(expected="the check not to pass", found="that it passed")]

@@ -56,7 +56,7 @@ class FileRequirements(StrictModel):
 
 
 class Files(Check):
-    """Files exist, are absent, or are so many."""
+    """Files exist, are absent, or number within a range."""
 
     files: FileRequirements
 

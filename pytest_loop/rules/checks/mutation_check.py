@@ -11,8 +11,13 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
-from pytest_loop.repair.mutation.mutation_process import MutationError, measure_mutants
-from pytest_loop.repair.mutation.mutation_request import DEFAULT_SECONDS, MutationRequest, Survivor
+from pytest_loop.repair.mutation.mutation_request import (
+    DEFAULT_SECONDS,
+    MutationError,
+    MutationRequest,
+    Survivor,
+    measure_mutants,
+)
 from pytest_loop.rules.checks.check import Check, Context, Seconds, StrictModel, Text, TextList, format_value
 from pytest_loop.rules.checks.data_checks import OPERATORS
 

@@ -42,7 +42,6 @@ _LATE_MODULES = (
     "faulthandler",
     "getpass",
     "pdb",
-    "pytest_loop.session.inferred_rules",
     "pytest_loop.workloads.items",
 )
 

@@ -8,15 +8,14 @@ from typing import Any
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.reporting.closing_verdict import decide_closing
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.show.html.diff_view import DiffRenderer, DiffView
 from pytest_loop.show.html.ledger import build_ledger
 from pytest_loop.show.html.page import render_page
 from pytest_loop.show.html.score_chart import Chart, build_chart
 from pytest_loop.show.html.texts import format_moment
-from pytest_loop.show.html.verdict_panel import build_verdict
+from pytest_loop.show.html.verdict_panel import build_verdict, describe_closing
 from pytest_loop.show.job_summary import list_evaluations
-from pytest_loop.show.score_section import format_score
 
 _MISSING = "not in this run"
 
@@ -80,7 +79,7 @@ def _describe_run(run: ComparedRun) -> dict[str, str]:
     return {
         "result": build_verdict(state).title,
         "stop reason": state.stop.reason,
-        "verdict": ": ".join(_describe_closing(state)),
+        "verdict": ": ".join(describe_closing(state)),
         "rules that pass": f"{evaluation.passing} of {evaluation.total}" if evaluation else "",
         "score": format_score(evaluation.score) if evaluation else "",
         "iterations": f"{state.iteration} of at most {state.max_iterations}",
@@ -94,13 +93,6 @@ def _describe_run(run: ComparedRun) -> dict[str, str]:
         "command line": state.setup.origin.command,
         **state.setup.origin.versions,
     }
-
-
-def _describe_closing(state: RunState) -> tuple[str, ...]:
-    if not state.is_over:
-        return ()
-    word, because = decide_closing(state)
-    return (word.value, because)
 
 
 def _compare_rules(first: RunState, second: RunState) -> tuple[list[dict[str, Any]], int]:

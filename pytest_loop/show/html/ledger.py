@@ -19,7 +19,7 @@ _MIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One step in the ledger as text; unknown values are called so."""
 
     iteration: int
@@ -36,7 +36,7 @@ class Entry:
 class Ledger:
     """The steps that took time or an agent, and the sums of all."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     seconds: str
     tokens: str
     cost: str
@@ -68,7 +68,7 @@ def build_ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     )
 
 
-def _is_bookkeeping(event: Event, entry: Entry) -> bool:
+def _is_bookkeeping(event: Event, entry: LedgerEntry) -> bool:
     seconds = event.payload.seconds if isinstance(event.payload, StepPayload) else None
     return entry.agent == NONE and not entry.is_error and seconds is not None and seconds < _MIN_SECONDS
 
@@ -78,12 +78,12 @@ def _mark_partial(total: str, parts: Sequence[str]) -> str:
     return f"at least {total}" if total != UNKNOWN and UNKNOWN in parts else total
 
 
-def _build_entry(event: Event, next_event: Event | None, agents: Sequence[str]) -> Entry:
+def _build_entry(event: Event, next_event: Event | None, agents: Sequence[str]) -> LedgerEntry:
     payload = event.payload if isinstance(event.payload, StepPayload) else StepPayload()
     name, usage = name_step(event), payload.usage
     partner = _find_parallel_step(event, next_event)
     is_asked = bool(payload.agent) or usage != Usage() or name in _BY_AGENTS
-    return Entry(
+    return LedgerEntry(
         iteration=event.iteration,
         phase=event.phase.value,
         step=name,

@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.show.html.texts import reveal_lines
-from pytest_loop.show.score_section import format_score
 
 FOLDER = Path(__file__).parent
 

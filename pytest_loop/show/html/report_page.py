@@ -8,7 +8,6 @@ from typing import Any
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target, parse_reason
-from pytest_loop.core.reporting.closing_verdict import decide_closing
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, list_alternatives
 from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.show.ending_text import format_resume_command
@@ -16,10 +15,10 @@ from pytest_loop.show.html.diff_view import DiffRenderer
 from pytest_loop.show.html.ledger import build_ledger
 from pytest_loop.show.html.page import render_page
 from pytest_loop.show.html.rule_grid import build_grid
-from pytest_loop.show.html.score_chart import build_chart, has_phases
+from pytest_loop.show.html.score_chart import build_chart
 from pytest_loop.show.html.texts import format_moment
 from pytest_loop.show.html.timeline import build_timeline
-from pytest_loop.show.html.verdict_panel import build_verdict
+from pytest_loop.show.html.verdict_panel import build_verdict, describe_closing
 from pytest_loop.show.job_summary import list_evaluations
 from pytest_loop.show.run_tables import describe_trajectory
 
@@ -41,9 +40,9 @@ def render_report(
         state=state,
         status=status or state.status.value,
         has_files=state.setup.target is Target.WORKSPACE,
-        has_phases=has_phases(state),
+        has_phases=state.criteria.has_phase_b,
         verdict=verdict,
-        closing=_describe_closing(state),
+        closing=describe_closing(state),
         chart=build_chart(state, evaluations, events),
         tendency=describe_trajectory(state, build_records(state, events)),
         rounds=evaluations,
@@ -61,14 +60,6 @@ def render_report(
         origin=state.setup.origin,
         go_on=format_resume_command(state),
     )
-
-
-def _describe_closing(state: RunState) -> tuple[str, str] | None:
-    """Return the closing verdict of a run that is over, with the reason."""
-    if not state.is_over:
-        return None
-    word, because = decide_closing(state)
-    return word.value, because
 
 
 def _build_escalation(state: RunState) -> dict[str, Any] | None:

@@ -9,9 +9,9 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.job_summary import EvaluationEntry
-from pytest_loop.show.score_section import format_score
 
 HEIGHT = 270
 MIN_WIDTH = 340
@@ -56,11 +56,6 @@ class Chart:
     levels: tuple[Line, ...]
     switch: float | None
     description: str
-
-
-def has_phases(state: RunState) -> bool:
-    """Return whether the criteria have rules of both phases."""
-    return any(rule.phase is Phase.B for rule in state.criteria.rules)
 
 
 def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
@@ -131,7 +126,7 @@ def _find_switch(
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
     count = sum(item.evaluation.phase is Phase.A for item in rounds)
-    if not has_phases(state):
+    if not state.criteria.has_phase_b:
         return None
     if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
@@ -140,7 +135,7 @@ def _find_switch(
 
 def _list_thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
     first, second = (float(state.criteria.phase[phase].threshold) for phase in (Phase.A, Phase.B))
-    if not has_phases(state):  # the same rules decide in both phases, so only the last threshold matters
+    if not state.criteria.has_phase_b:  # the same rules decide in both phases, so only the last threshold matters
         yield Line(_LEFT, end, _compute_y(second), f"{second:g}")
         return
     end_of_a = end if switch is None else switch

@@ -45,7 +45,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Judging:
+class JudgedEntry:
     """One evaluation beside the one before; `new` are failures that the one before did not have."""
 
     entry: EvaluationEntry
@@ -76,7 +76,7 @@ class Iteration:
     items: list[Item] = field(default_factory=list)
 
     @property
-    def judgings(self) -> list[Judging]:
+    def evaluations(self) -> list[JudgedEntry]:
         return [item.value for item in self.items if item.kind == "evaluation"]
 
     @property
@@ -86,11 +86,11 @@ class Iteration:
 
 def build_timeline(events: Sequence[Event], agents: Sequence[str], diffs: DiffRenderer) -> list[Iteration]:
     """Build the iterations of a run; steps that say nothing are left out."""
-    judgings = iter(_list_judgings(events))
+    evaluations = iter(_list_evaluations(events))
     iterations: list[Iteration] = []
     for event in events:
         if isinstance(event.payload, EvaluationDone):
-            item: Item | None = Item("evaluation", next(judgings))
+            item: Item | None = Item("evaluation", next(evaluations))
         elif isinstance(event.payload, EditPayload):
             item = Item("edit", _build_edit(event, event.payload, agents, diffs))
         else:
@@ -117,12 +117,12 @@ def _build_item(event: Event, agents: Sequence[str]) -> Item | None:
     return None
 
 
-def _list_judgings(events: Sequence[Event]) -> Iterator[Judging]:
+def _list_evaluations(events: Sequence[Event]) -> Iterator[JudgedEntry]:
     payloads = [event.payload for event in events if isinstance(event.payload, EvaluationDone)]
     failing: frozenset[str] = frozenset()
     for entry, payload in zip(list_evaluations(events), payloads, strict=True):
         new = tuple(complaint for complaint in entry.evaluation.failed if complaint.id not in failing)
-        yield Judging(entry, new, format_seconds(payload.seconds) if payload.seconds else "")
+        yield JudgedEntry(entry, new, format_seconds(payload.seconds) if payload.seconds else "")
         failing = frozenset(complaint.id for complaint in entry.evaluation.failed)
 
 

@@ -8,8 +8,9 @@ from fractions import Fraction
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status
+from pytest_loop.core.reporting.closing_verdict import decide_closing
 from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
-from pytest_loop.show.score_section import format_decimal, format_score
+from pytest_loop.core.text.score_text import format_decimal, format_score
 
 _TITLES = {
     Status.RUNNING: "Not over yet",
@@ -63,3 +64,11 @@ def _explain_stop(state: RunState) -> str:
     if state.stop.reason and state.stop.reason not in [reason.value for reason in Reason]:
         return "The run has been asked to end in words of its own."
     return find_row(state.stop.reason).sentence if state.stop.reason else ""
+
+
+def describe_closing(state: RunState) -> tuple[str, ...]:
+    """Return the closing word of a run that is over, and the reason; nothing for other runs."""
+    if not state.is_over:
+        return ()
+    word, because = decide_closing(state)
+    return word.value, because

@@ -167,10 +167,10 @@ def test_signature_does_not_depend_on_other_failures() -> None:
 
 
 def test_held_out_rule_stores_no_details_and_scores_apart() -> None:
-    hidden, visible = make_rule("a.x.hidden", holdout=True), make_rule("a.x.seen")
+    hidden, visible = make_rule("a.x.hidden", held_out=True), make_rule("a.x.seen")
     evaluation = judge(
         hidden,
-        make_rule("a.x.other", holdout=True),
+        make_rule("a.x.other", held_out=True),
         visible,
         hidden=build_failure("the answer is 42", detail="traceback"),
     )
@@ -178,7 +178,7 @@ def test_held_out_rule_stores_no_details_and_scores_apart() -> None:
     assert "42" not in evaluation.model_dump_json()
     assert [(entry.id, entry.message) for entry in evaluation.failed] == [("a.x.hidden", "")]
     assert judge(visible).held_out is None
-    assert judge(make_rule("a.x.info", INFO, holdout=True), info=build_failure()).held_out == 1
+    assert judge(make_rule("a.x.info", INFO, held_out=True), info=build_failure()).held_out == 1
     critique = build_critique(RunCriteria(rules=(hidden, visible)), evaluation)
     assert critique.issues == ()
 

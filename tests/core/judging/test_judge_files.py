@@ -10,13 +10,22 @@ TEST = "tests/test_shop.py"
 PYTEST = "import pytest\n"
 
 
-def find(*reads: tuple[str, str], texts: dict[str, str] | None = None, plugins: tuple[str, ...] = ()) -> list[str]:
+def find(
+    *reads: tuple[str, str],
+    texts: dict[str, str] | None = None,
+    plugins: tuple[str, ...] = (),
+    files: tuple[str, ...] = (),
+) -> list[str]:
     def is_test(path: str) -> bool:
         return path.startswith("tests/") or path.rpartition("/")[2].startswith("test_")
 
     texts = texts or {}
     sources = [path for path in texts if not is_test(path)]
-    facts = ReadFacts(reads, is_test, sources, lambda path: texts.get(path, ""), plugins, packages=("src", "shop"))
+    opened = [(path, owner) for path, owner in reads if not path.endswith("/")]
+    listings = [(path.rstrip("/"), owner) for path, owner in reads if path.endswith("/")]
+    facts = ReadFacts(
+        opened, listings, files, is_test, sources, lambda path: texts.get(path, ""), plugins, packages=("src", "shop")
+    )
     return list(find_judge_files(facts))
 
 
@@ -81,3 +90,9 @@ def test_module_with_a_test_of_its_own_is_product_although_it_imports_pytest() -
     assert find(*reads, ("shop_helpers.py", "tests/test_shop_helpers.py"), texts=texts) == [
         "checking.py", "shop_helpers.py",
     ]  # fmt: skip
+
+
+def test_folder_whose_files_a_test_opens_in_turn_is_sealed() -> None:
+    files = ("cases/a.json", "cases/b.json", "cases/run.py", "cases/more/c.json", "data/d.json")
+    reads = (("cases/a.json", TEST), ("cases/", TEST), ("data/", TEST), ("cases/more/", "shop.py"))
+    assert find(*reads, files=files) == ["cases/a.json", "cases/b.json"]

@@ -16,8 +16,6 @@ from pytest_loop.core.judging.run_draft import (
     apply_baseline,
     build_run_criteria,
     find_changed_checks,
-    is_module_rule,
-    is_test_rule,
     plan_steps,
 )
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Rule, SessionPlan
@@ -185,8 +183,8 @@ def test_module_that_cannot_be_imported_becomes_a_rule() -> None:
     both = add_module_rules(add_module_rules(plan, ["test_a.py"]), ["test_b.py"])
     rules = build_run_criteria(both, {}).rules
     assert [rule.key for rule in rules] == ["x.rules.yaml::a.x", "tests::test_a.py", "tests::test_b.py"]
-    assert [is_module_rule(rule) for rule in rules] == [False, True, True]
-    assert [is_test_rule(rule) for rule in rules] == [False, True, True]
+    assert [rule.is_module for rule in rules] == [False, True, True]
+    assert [rule.is_test for rule in rules] == [False, True, True]
 
 
 # -- guards

@@ -104,6 +104,13 @@ def test_comparison_that_uses_its_argument_is_no_finding(after: str) -> None:
         "# pyright: basic",
         "# fmt: off",
         "// eslint-disable-next-line no-undef",
+        "/* eslint no-undef: off */",
+        "// biome-ignore lint/style: no",
+        "# shellcheck disable=SC2034",
+        "# rubocop:disable Style/Foo",
+        "<!-- markdownlint-disable -->",
+        "<!-- prettier-ignore -->",
+        "//noinspection JSUnused",
         "/* eslint-disable */",
         "// @ts-expect-error",
         "/* istanbul ignore next */",
@@ -115,7 +122,18 @@ def test_silencers_of_all_tools_are_found_in_any_case_and_spacing(line: str) -> 
     assert find_kinds("", f"{line}\n", is_linted=True) == ["ratchet"]
 
 
-@pytest.mark.parametrize("line", ["# a quantum of noquarter", "# types: ignored here", "// eslint is fine", "# ruff"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# a quantum of noquarter",
+        "# types: ignored here",
+        "// eslint is fine",
+        "# ruff",
+        "# We ignore taxes: skip them.",
+        "# note: ignore it",
+        "x = '--cache-off'",
+    ],
+)
 def test_ordinary_comments_silence_nothing(line: str) -> None:
     assert find_kinds("", f"{line}\n", is_linted=True) == []
 

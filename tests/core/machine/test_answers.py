@@ -9,9 +9,9 @@ import pytest
 from pytest_loop.core.events.run_payloads import Answered, LimitsRaised
 from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.evaluation import Seal
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Target
 from pytest_loop.core.reporting.answer import build_answer, find_alternative, make_room
 from tests.core.machine.test_stop_reasons import SCRIPTS

@@ -10,7 +10,7 @@ from pytest_loop.core.machine.breakers import compute_confidence
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Breakers
+from pytest_loop.core.model.run_setup import Breakers
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from tests.core.scripted_run import ScriptedRun, make_rule
 

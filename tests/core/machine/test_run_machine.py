@@ -22,7 +22,8 @@ from pytest_loop.core.machine.run_machine import (
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Usage
+from pytest_loop.core.model.run_setup import Breakers, Limits
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
 from pytest_loop.core.reporting.escalation import ask_question
 from tests.core.scripted_run import ScriptedRun, make_rule
@@ -397,9 +398,9 @@ def test_best_evaluation_of_phase_b_is_not_compared_with_phase_a() -> None:
 
 def test_attempts_count_fixed_and_broken_rules() -> None:
     run = ScriptedRun(make_rule(), make_rule("a.x.z"), make_rule("b.x.y")).evaluate("a.x.y").evaluate("a.x.z")
-    assert (run.state.progress.attempts[-1].mended, run.state.progress.attempts[-1].broken) == (1, 1)
+    assert (run.state.progress.attempts[-1].fixed, run.state.progress.attempts[-1].broken) == (1, 1)
     run.evaluate().evaluate("b.x.y")
-    assert (run.state.progress.attempts[-1].mended, run.state.progress.attempts[-1].broken) == (1, 0), (
+    assert (run.state.progress.attempts[-1].fixed, run.state.progress.attempts[-1].broken) == (1, 0), (
         "b.x.y was not judged before"
     )
 

@@ -10,7 +10,6 @@ from pytest_loop.core.machine.score_trend import (
     Trajectory,
     classify_trajectory,
     compute_last_changes,
-    find_best,
     find_direction,
     is_flat,
 )
@@ -69,8 +68,3 @@ def test_changes_are_relative_to_the_previous_score() -> None:
 )
 def test_direction_of_the_last_changes(qualities: tuple[float, ...], direction: str) -> None:
     assert find_direction(qualities) == direction
-
-
-@pytest.mark.parametrize(("qualities", "index"), [((), None), ((60, 85, 83), 1), ((7, 9, 9), 1)])
-def test_first_of_equal_scores_is_the_best(qualities: tuple[float, ...], index: int | None) -> None:
-    assert find_best(qualities) == index

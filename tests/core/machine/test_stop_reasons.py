@@ -9,10 +9,9 @@ import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, find_row
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, build_levels
-from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from tests.core.scripted_experiment import ScriptedExperiment
 from tests.core.scripted_run import ScriptedRun, make_rule

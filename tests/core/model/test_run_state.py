@@ -62,13 +62,6 @@ def test_unknown_keys_are_kept() -> None:
     assert event.model_dump()["mood"] == "good"
 
 
-def test_evaluation_without_a_phase_has_the_phase_of_the_run() -> None:
-    state = make_state(phase="B", evaluation={"score": 1, "passed": True})
-    assert state.evaluation
-    assert state.evaluation.phase is Phase.B
-    assert make_state(phase="B", evaluation={"score": 1, "passed": True, "phase": "A"}).evaluation != state.evaluation
-
-
 def test_state_that_is_no_object_is_refused() -> None:
     with pytest.raises(ValidationError):
         RunState.model_validate([])

@@ -48,3 +48,10 @@ def test_cursor_is_answered_with_a_message_to_continue_with() -> None:
     assert json.loads(format_block_answer("it fails", Message("c", wants_followup=True))) == {
         "followup_message": "it fails"
     }
+
+
+def test_local_chats_of_vscode_read_the_decision_below_the_event() -> None:
+    message = parse_message('{"sessionId": "s", "hookEventName": "Stop", "stop_hook_active": false}')
+    assert message is not None
+    answer = json.loads(format_block_answer("it fails", message))
+    assert answer == {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "it fails"}}

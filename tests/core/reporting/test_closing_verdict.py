@@ -9,7 +9,7 @@ import pytest
 from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Proof, Severity
-from pytest_loop.core.model.run_origin import ConfirmedDraft
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.closing_verdict import (
     Closing,
@@ -26,11 +26,11 @@ from tests.core.scripted_run import ScriptedRun, make_rule
 @pytest.mark.parametrize(
     ("proofs", "reversal", "word", "because"),
     [
-        ([Proof.EXECUTION], "2A", Closing.SHIP, "every rule was verified by something that ran"),
-        ([Proof.OBSERVATION, Proof.MEASUREMENT], "2B", Closing.SHIP, "every rule was verified by something that ran"),
+        ([Proof.EXECUTION], "2A", Closing.SHIP, "every rule was verified"),
+        ([Proof.OBSERVATION, Proof.MEASUREMENT], "2B", Closing.SHIP, "every rule was verified"),
         ([Proof.EXECUTION], "1", Closing.MONITOR, "it passes, and it is hard to take back"),
         ([Proof.EXECUTION, Proof.REVIEW], "2A", Closing.MONITOR, "it passes, and a.x.1 was judged by reading only"),
-        ([Proof.REVIEW, Proof.REVIEW], "2A", Closing.MONITOR, "it passes, and a.x.0 and 1 more was judged by reading"),
+        ([Proof.REVIEW, Proof.REVIEW], "2A", Closing.MONITOR, "it passes, and a.x.0 and 1 more were judged by reading"),
     ],
 )
 def test_verdict_of_a_success_depends_on_proof_and_reversal(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.run_setup import Breakers, Limits
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.iteration_records import IterationRecord, Verification, build_analysis, build_records
 from tests.core.scripted_run import ScriptedRun, make_rule

@@ -109,7 +109,7 @@ def test_every_failure_has_a_lesson_before_one_has_two() -> None:
 
 
 def test_held_out_rules_have_no_lessons() -> None:
-    run = ScriptedRun(make_rule(holdout=True), make_rule("a.x.z")).evaluate("a.x.y", "a.x.z")
+    run = ScriptedRun(make_rule(held_out=True), make_rule("a.x.z")).evaluate("a.x.y", "a.x.z")
     assert choose_lessons(run.state, [make_lesson(run, "a.x.y")]) == []
 
 

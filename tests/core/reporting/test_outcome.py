@@ -9,8 +9,8 @@ import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.attempt import Attempt
-from pytest_loop.core.model.escalation import IterationControl
 from pytest_loop.core.model.rules import Phase, Severity
+from pytest_loop.core.model.run_setup import IterationControl
 from pytest_loop.core.model.run_state import Blocked
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.decision import decide
@@ -218,17 +218,17 @@ def test_escalation_has_attempts_pattern_and_question() -> None:
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        ({}, "iteration 1, phase A: 0.667 fail"),
-        ({"passed": True}, "iteration 1, phase A: 0.667 pass"),
-        ({"passed": True, "void": True}, "iteration 1, phase A: 0.667 void"),
-        ({"unchanged": True}, "iteration 1, phase A: 0.667 fail; nothing was changed"),
-        ({"mended": 2}, "iteration 1, phase A: 0.667 fail; 2 fixed, 0 broken"),
+        ({}, "iteration 1, phase A: 0.666 fail"),
+        ({"passed": True}, "iteration 1, phase A: 0.666 pass"),
+        ({"passed": True, "void": True}, "iteration 1, phase A: 0.666 void"),
+        ({"unchanged": True}, "iteration 1, phase A: 0.666 fail; nothing was changed"),
+        ({"fixed": 2}, "iteration 1, phase A: 0.666 fail; 2 fixed, 0 broken"),
         (
             {"open": ("x\x1b[2K", "y"), "unmet": 2, "broken": 1},
-            "iteration 1, phase A: 0.667 fail; 0 fixed, 1 broken; open: , y",
+            "iteration 1, phase A: 0.666 fail; 0 fixed, 1 broken; open: , y",
         ),
-        ({"message": "only for people"}, "iteration 1, phase A: 0.667 fail"),
-        ({"open": tuple("abcde"), "unmet": 9}, "iteration 1, phase A: 0.667 fail; open: a, b, c and 6 more"),
+        ({"message": "only for people"}, "iteration 1, phase A: 0.666 fail"),
+        ({"open": tuple("abcde"), "unmet": 9}, "iteration 1, phase A: 0.666 fail; open: a, b, c and 6 more"),
     ],
 )
 def test_attempt_is_rendered_in_one_line(fields: dict[str, Any], line: str) -> None:
@@ -273,15 +273,15 @@ def test_pattern_of_attempts_is_described() -> None:
 @pytest.mark.parametrize(
     ("reason", "question"),
     [
-        (Reason.MUST_NOT, "How did the forbidden thing come about, and is it undone?"),
+        (Reason.MUST_NOT, "How did the forbidden condition come about, and is it undone?"),
         (Reason.BLOCKED, "What does the agent not know about a.x.y?"),
         (Reason.UNCONFIRMED, "The review is outstanding: is it done?"),
         (Reason.USER_STOP, "What should be different from here on?"),
         (Reason.STUCK, "What does the agent not know about a.x.y?"),
         (Reason.SAME_ERROR, "What does the agent not know about a.x.y?"),
-        (Reason.THRASHING, "What does the agent not know about a.x.y, so that it changes its mind?"),
+        (Reason.THRASHING, "What does the agent need to know about a.x.y?"),
         (Reason.STAGNATION, "Is a.x.y worth more rounds, or is it good enough?"),
-        (Reason.BUDGET_EXCEEDED, "Is the result worth a larger budget?"),
+        (Reason.BUDGET_EXCEEDED, "Is the result worth a higher limit?"),
         (Reason.ITERATION_LIMIT, "Is another round worth it, or is a.x.y asking for the wrong thing?"),
         (Reason.PHASE_ERROR, "Why does the agent not answer as it should?"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from pytest_loop.core.workload.analysis import (
     Analysis,
     AnalysisContext,
-    Option,
+    EditOption,
     OptionConfidence,
     TriedEdit,
     apply_edit,
@@ -83,7 +83,7 @@ def test_hypothesis_may_be_an_object() -> None:
 )
 def test_confidence_is_parsed_by_its_first_letter(written: str, expected: str) -> None:
     text = written.value if isinstance(written, OptionConfidence) else written
-    assert Option.model_validate(build_option(confidence=text)).confidence.value == expected
+    assert EditOption.model_validate(build_option(confidence=text)).confidence.value == expected
 
 
 OPTION = "option 1 (More labels): "
@@ -117,7 +117,7 @@ def test_options_with_the_same_edit_are_rejected() -> None:
 
 
 def test_tried_edit_is_accepted_only_if_other_cases_fail() -> None:
-    tried = TriedEdit(edit=Option.model_validate(build_option()).edit, failing=frozenset("ab"))
+    tried = TriedEdit(edit=EditOption.model_validate(build_option()).edit, failing=frozenset("ab"))
     same = CONTEXT.model_copy(update={"tried": (tried,)})
     reason = "expected an edit that was not tried when the same cases failed, found one that was"
     assert find_reasons(build_answer(), same) == [OPTION + reason]
@@ -161,4 +161,4 @@ def test_sound_answer_is_accepted() -> None:
     ],
 )  # fmt: skip
 def test_edit_replaces_one_place_in_its_section(fields: dict[str, Any], expected: str) -> None:
-    assert apply_edit(PROMPT, Option.model_validate(build_option(**fields))) == expected
+    assert apply_edit(PROMPT, EditOption.model_validate(build_option(**fields))) == expected

@@ -13,7 +13,7 @@ from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import build_result
-from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.experiment_notes import make_note
 from tests.core.scripted_experiment import ScriptedExperiment
@@ -217,11 +217,3 @@ def test_result_has_hypotheses_and_held_out_cases() -> None:
     assert run.events[-1].payload.dump()["held_out"] == {"passing": 0, "total": 1}
     nothing = build_result(ScriptedExperiment().state, [], "h")["workload"]
     assert (nothing["baseline"], nothing["failing"], nothing["held_out"]) == (None, [], None)
-
-
-def test_experiment_of_an_earlier_version_keeps_its_held_out_cases() -> None:
-    written = {"manifest": "m", "workload": "w", "cases": ["a", "b"], "artifacts": ["p.md"], "hidden": ["b"]}
-    outcome = {"iteration": 1, "truth": "untested"}
-    experiment = Experiment.model_validate({**written, "judgements": [outcome]})
-    assert (experiment.held_out_cases, experiment.hypothesis_outcomes[0].iteration) == (frozenset({"b"}), 1)
-    assert "held_out_cases" in experiment.model_dump()

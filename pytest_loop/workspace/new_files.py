@@ -1,17 +1,56 @@
-"""New files that an interpreter would import in the place of other modules."""
+"""New files: tests beside sealed ones, and files that are imported in the place of other modules."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
 from importlib.machinery import PathFinder, all_suffixes
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from pytest_loop.workspace.file_tree import FileChanges, FileTree
-from pytest_loop.workspace.seal import is_in_project
+from pytest_loop.workspace.environment import is_in_project
+from pytest_loop.workspace.file_tree import FileChanges, FileTree, list_parents
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES, is_test_module
 
 _MODULE_SUFFIXES = sorted(all_suffixes(), key=len, reverse=True)
 _PACKAGE = "__init__"
+_CONFTEST = "conftest.py"
+_CONFIGURATION = PathPatterns((*CONFIGURATION_FILES, *BUILD_FILES))
+
+
+# -- new tests: an agent may add them, and no session that decides collects them
+
+
+def is_new_test(path: str, start: FileTree) -> bool:
+    """Return whether a path is a new test file in or below a folder with tests, or lies in a new folder there.
+
+    A conftest file for such files alone is one too; in a folder `test*` pytest loads it for all files.
+    """
+    name = PurePosixPath(path).name
+    folders = list_parents(path)
+    new_folders = [folder for folder in folders if folder not in start.folders]
+    existing = next((folder for folder in folders if folder in start.folders), "")
+    is_support = existing and new_folders and not _CONFIGURATION.matches(path)
+    if path in start.entries or not (is_test_module(name) or name == _CONFTEST or is_support):
+        return False
+    if existing and not any(other.startswith(f"{existing}/") and is_test_path(other) for other in start.entries):
+        return False
+    is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
+    return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)
+
+
+def is_test_path(path: str) -> bool:
+    """Return whether the file of a path has a name that pytest collects."""
+    return is_test_module(path.rpartition("/")[2])
+
+
+def find_new_place(path: str, start: FileTree) -> str:
+    """Return the outermost folder of a path that was not there at the start, or the path itself."""
+    new_folders = [folder for folder in list_parents(path) if folder not in start.folders]
+    return new_folders[-1] if new_folders else path
+
+
+# -- shadowing files
 
 
 def select_shadowing_files(

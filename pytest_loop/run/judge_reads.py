@@ -1,4 +1,4 @@
-"""Seal what the judge reads: data and modules that test code opened before the first edit."""
+"""Seal what the judge reads: data and modules that test code opens, at the baseline and in later sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
-from pytest_loop.inference.project_files import read_project
+from pytest_loop.inference.project_files import read_files
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
 from pytest_loop.workspace.seal import format_path_pattern
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -28,6 +28,8 @@ def find_read_patterns(
 
     facts = ReadFacts(
         [(path, owner) for path, owner in reads if path in entries or _is_environment_file(path)],
+        [(path, owner) for path, owner in reads if path in project.start.folders],
+        entries,
         project.sealed.matches,
         sources,
         read_text,
@@ -35,6 +37,18 @@ def find_read_patterns(
         tuple(_list_packages(project.root, entries)),
     )
     return tuple(map(format_path_pattern, find_judge_files(facts)))
+
+
+def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:
+    """Seal what a session was the first to read: a test that failed early had not come so far before.
+
+    Without an edit of such a file there is nothing to do.
+    """
+    changes = project.changes
+    edited = {path for path in (*changes.modified, *changes.removed) if not project.sealed.matches(path)}
+    if not edited.isdisjoint(path for path, _ in reads):
+        known = [(path, owner) for path, owner in reads if not _is_environment_file(path)]
+        project.extend(find_read_patterns(project, known, ()), ())
 
 
 def _is_environment_file(path: str) -> bool:
@@ -46,7 +60,7 @@ def _is_environment_file(path: str) -> bool:
 def _list_packages(root: Path, entries: Collection[str]) -> Iterator[str]:
     """Yield the folders of the product: `src`, and the package that has the name of the project."""
     yield "src"
-    data = read_project(root).data.get("pyproject.toml", {})
+    data = read_files(root, ["pyproject.toml"]).data.get("pyproject.toml", {})
     metadata = data.get("project", {})
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
     package = re.sub(r"[-.]+", "_", str(name)).lower()

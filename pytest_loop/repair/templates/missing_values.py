@@ -1,4 +1,4 @@
-"""Templates for values that may be None, empty or zero."""
+"""Templates for values that may be None, empty or zero, and for keys that may be missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from textwrap import indent
 
 from pytest_loop.repair.edit_unit import EditUnit
-from pytest_loop.repair.templates.template import Hints, Template, get_operand, is_read
+from pytest_loop.repair.templates.template import Hints, Template, get_operand, get_term, is_read
 from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _VALUES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
@@ -82,6 +82,59 @@ def _return_after_assignment(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterat
             yield (TextEdit(at, at, text),)
 
 
+def _change_default(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use a default for a missing key, another default, or none."""
+    if isinstance(node, ast.Subscript) and is_read(node) and not isinstance(node.slice, ast.Slice):
+        base, key = get_operand(unit, node.value), unit.get_code(node.slice)
+        for default in (", 0", "", ", []", ", ''", ", {}", ", False", f", {key}"):
+            yield unit.replace_node(node, f"{base}.get({key}{default})")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        base, args = get_operand(unit, node.func.value), [unit.get_code(arg) for arg in node.args]
+        if node.func.attr == "get":
+            yield unit.replace_node(node, f"{base}[{args[0]}]")
+        if node.func.attr in ("get", "pop", "setdefault"):
+            for default in ("0", "None", "''", "[]", "{}", "1", *unit.list_visible_names(node)):
+                yield unit.replace_node(node, f"{base}.{node.func.attr}({args[0]}, {default})")
+
+
+def _set_default(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Set an empty collection for a missing key, so that its method can be called."""
+    if isinstance(node.value, ast.Subscript) and not isinstance(node.value.slice, ast.Slice):
+        base, key = get_operand(unit, node.value.value), unit.get_code(node.value.slice)
+        for default in ("[]", "set()", "{}"):
+            yield unit.replace_node(node.value, f"{base}.setdefault({key}, {default})")
+
+
+def _add_to_default(node: ast.Assign | ast.AugAssign, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Add to the value of a key that may be missing."""
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
+        base, key = get_operand(unit, target.value), unit.get_code(target.slice)
+        for default in ("0", "''", "[]"):
+            value = f"{base}.get({key}, {default}) + {get_term(unit, node.value)}"
+            yield unit.replace_node(node, f"{unit.get_code(target)} = {value}")
+
+
+def _set_only_once(node: ast.Assign | ast.Expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Keep the first value of a key instead of the last, or the other way round."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        target = node.targets[0]
+        base, key = get_operand(unit, target.value), unit.get_code(target.slice)
+        yield unit.replace_node(node, f"{base}.setdefault({key}, {unit.get_code(node.value)})")
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and len(node.value.args) == 2:
+        function, (first, second) = node.value.func, node.value.args
+        if isinstance(function, ast.Attribute) and function.attr == "setdefault":
+            base = get_operand(unit, function.value)
+            yield unit.replace_node(node, f"{base}[{unit.get_code(first)}] = {unit.get_code(second)}")
+
+
+def _default_to_text(node: ast.Subscript, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+    """Use a text of the failing tests for a missing key."""
+    if is_read(node) and not isinstance(node.slice, ast.Slice):
+        base, key = get_operand(unit, node.value), unit.get_code(node.slice)
+        yield from (unit.replace_node(node, f"{base}.get({key}, {text!r})") for text in hints.strings[:8])
+
+
 _SIMPLE = (ast.Assign, ast.Return, ast.If, ast.For, ast.While, ast.Expr, ast.AugAssign)
 
 TEMPLATES = (
@@ -89,4 +142,9 @@ TEMPLATES = (
     Template("none_guard", 4, (ast.Compare, ast.Name, ast.Attribute, ast.Call, ast.BoolOp), _guard_condition),
     Template("none_guard", 1, (ast.Attribute, ast.Subscript, ast.Call), _guard_expression),
     Template("none_guard", 3, _SIMPLE, _return_after_assignment),
+    Template("dict_get", 1.5, (ast.Subscript, ast.Call), _change_default),
+    Template("dict_get", 1.5, (ast.Attribute,), _set_default),
+    Template("dict_get", 2, (ast.Assign, ast.AugAssign), _add_to_default),
+    Template("dict_set", 5, (ast.Assign, ast.Expr), _set_only_once),
+    Template("dict_get", 2, (ast.Subscript,), _default_to_text),
 )

@@ -1,0 +1,98 @@
+"""Find the roles of files: those that a task says to edit are not sealed, scripts that judging commands run are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+# -- files to edit
+
+_VERBS = (
+    "add|append|put|regenerate|update|refresh|rewrite|rename|move|migrate|convert|adapt|edit|change|extend|adjust|"
+    "create|replace|remove|delete|drop|bump|configure|correct|modify|mark|tighten|relax|re-?record"
+)
+# Behind these verbs "to" leads to a file that is edited; behind the others to what the edit is for.
+_MOVING = re.compile(r"add|append|put|rename|move|migrate|convert", re.I)
+_PURPOSE = re.compile(r"\bto\b", re.I)
+# Words behind which a clause names a condition or a reason, not what is to be edited.
+_CLAUSE_END = re.compile(
+    r"[;\n]|[,.:]\s|\b(?:until|so that|such that|because|while|when|for|if|then|and fix"
+    r"|according|to (?:satisfy|match|fit|follow|meet)|based on|against|like|per|that|as"
+    r"|(?:described|expected|needed|required|tested|used) (?:by|in))\b",
+    re.I,
+)
+_VERB = re.compile(rf"\b(?:{_VERBS})\b", re.I)
+_COMMAND = re.compile(r"`[^`]*\s[^`]*`")
+_PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*\.?[\w-][\w.-]*\.\w+(?!\S*\s+(?:pass|is\b|are\b|succeed|green))")
+# Words for files that a program writes: a task may name their folder alone.
+_RECORDED = re.compile(r"\b(?:snapshots?|golden|cassettes?|recordings?|expected (?:files?|outputs?|results?))\b", re.I)
+_FOLDER = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+/?(?![\w./])")
+# Work that has to edit files which it rarely names.
+_PHRASES = {
+    re.compile(r"\bsrc[ -]?layout\b", re.I): ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
+    re.compile(rf"\b(?:{_VERBS})\b[^,.;]*\bsnapshots?\b", re.I): ("__snapshots__/", "*.snap", "*.ambr"),
+}
+
+
+def find_named_files(task: str) -> tuple[str, ...]:
+    """Return patterns of the files that a task says to edit; a file that only has to pass is not among them."""
+    patterns = [pattern for phrase, names in _PHRASES.items() if phrase.search(task) for pattern in names]
+    for clause in _CLAUSE_END.split(_COMMAND.sub(" ", task)):
+        if verb := _VERB.search(clause):
+            edited = clause[verb.end() :]
+            if not _MOVING.fullmatch(verb[0]):
+                edited = _PURPOSE.split(edited)[0]
+            paths = [match[0].rstrip(".") for match in _PATH.finditer(edited)]
+            if not paths and _RECORDED.search(edited):
+                paths = _FOLDER.findall(edited)
+            patterns += [f"/{path}" if "/" in path else path for path in paths]
+    return tuple(dict.fromkeys(patterns))
+
+
+# -- scripts that judge
+
+# Files that say what a command like `make test` or `npm test` does.
+_COMMAND_FILES = re.compile(
+    r"(?:GNU)?[mM]akefile|.*\.mk|\.?[jJ]ustfile|package\.json|tox\.ini|noxfile\.py|mise\.toml|Rakefile"
+)
+_INCLUDE = re.compile(r"^[-s]?include\s+(.+)$", re.MULTILINE)
+_WORD = re.compile(r"[\w./-]+")
+_SCRIPT = re.compile(r".*\.(?:sh|bash|py|js|mjs|cjs|ts|rb|pl)|(?:.*/)?[^./]+")
+# Places and names of files that check a product; others may be the product.
+_FOLDERS = frozenset({"scripts", "script", "tools", "bin", "ci", ".ci", ".github", "hack", "dev", "build", "make"})
+_NAME = re.compile(r"(?:.*[_-])?(?:tests?|checks?|lint|ci|verify|run)(?:[_-].*|\..*)?")
+
+
+def find_judging_scripts(
+    files: Collection[str], named: Iterable[str], read_text: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Return the scripts that commands name, directly or in a makefile, and the makefiles that others include.
+
+    `named` are the files of the commands themselves. A file of the product that a command only names is left out.
+    """
+    known = frozenset(files)
+    found = {path for path in named if path in known and _checks_product(path)}
+    queue = [path for path in known if "/" not in path and _COMMAND_FILES.fullmatch(path)]
+    seen = set(queue)
+    while queue:
+        text = read_text(queue.pop())
+        included = {path for path in _list_included(text) if path in known}
+        found |= included | {word for word in _list_words(text) if word in known and _checks_product(word)}
+        queue += included - seen
+        seen |= included
+    return tuple(sorted(found))
+
+
+def _list_included(text: str) -> Iterator[str]:
+    for match in _INCLUDE.finditer(text):
+        yield from (word.removeprefix("./") for word in match[1].split())
+
+
+def _list_words(text: str) -> Iterator[str]:
+    yield from (word.removeprefix("./") for word in _WORD.findall(text))
+
+
+def _checks_product(path: str) -> bool:
+    """Return whether a file is a script by its place or its name."""
+    *folders, name = path.split("/")
+    return bool(_SCRIPT.fullmatch(path)) and (not _FOLDERS.isdisjoint(folders) or bool(_NAME.fullmatch(name)))

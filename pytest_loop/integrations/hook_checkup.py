@@ -1,0 +1,116 @@
+"""Find Stop hooks that are installed and do nothing: not trusted by their client, or without their interpreter."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.integrations.client_files import CLIENTS, GATE, JsonPart, find_git_root
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project with a hook, and the environment of the user who starts the client there."""
+
+    folder: Path
+    hook: Path
+    environment: Mapping[str, str]
+
+    @property
+    def home(self) -> Path:
+        return Path(self.environment.get("HOME") or Path.home())
+
+    def is_inside(self, folders: Iterator[str]) -> bool:
+        return any(self.folder.is_relative_to(folder) for folder in folders)
+
+
+def render_hook_lines(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Render one line for each Stop hook that is installed in a project."""
+    for name, client in CLIENTS.items():
+        hooks = {folder / part.path for part in client.parts if isinstance(part, JsonPart) and part.is_gate}
+        for hook in hooks:
+            line = next(_find_gates(_read(_load_json, hook)), "")
+            if line:
+                problem = _find_problem(name, line, Place(folder, hook, environment))
+                yield f"Stop hook of {name}: " + (f"it does nothing, because {problem}" if problem else "in place")
+
+
+def _find_problem(name: str, line: str, place: Place) -> str:
+    words = shlex.split(line)
+    program = words[words.index("-m") - 1] if "-m" in words else words[0]
+    if not (shutil.which(program, path=place.environment.get("PATH")) or (place.folder / program).exists()):
+        return f"{program} is missing: pytest-loop install {name}"
+    return _TRUST[name](place) if name in _TRUST else ""
+
+
+def _check_codex(place: Place) -> str:
+    home = Path(place.environment.get("CODEX_HOME") or place.home / ".codex")
+    config = _read(tomllib.loads, home / "config.toml")
+    roots = {str(place.folder), str(find_git_root(place.folder) or place.folder)}
+    projects = config.get("projects", {})
+    if not any(projects.get(root, {}).get("trust_level") == "trusted" for root in roots):
+        return "Codex does not trust this project: start codex here once"
+    if not any(key.startswith(f"{place.hook}:") for key in config.get("hooks", {}).get("state", {})):
+        return "Codex does not trust the hook: use /hooks, or codex exec --dangerously-bypass-hook-trust"
+    return ""
+
+
+def _check_gemini(place: Place) -> str:
+    settings = _read(_load_json, place.home / ".gemini" / "settings.json")
+    is_off = settings.get("security", {}).get("folderTrust", {}).get("enabled") is False
+    rows = _read(_load_json, place.home / ".gemini" / "trustedFolders.json").items()
+    folders = (
+        str(Path(path).parent if trust == "TRUST_PARENT" else path) for path, trust in rows if "DO_NOT" not in trust
+    )
+    if is_off or place.environment.get("GEMINI_CLI_TRUST_WORKSPACE") == "true" or place.is_inside(folders):
+        return ""
+    return "Gemini does not trust this folder: use /permissions trust, or set GEMINI_CLI_TRUST_WORKSPACE=true"
+
+
+def _check_copilot(place: Place) -> str:
+    config = _read(_load_json, place.home / ".copilot" / "config.json")
+    if place.is_inside(iter(config.get("trustedFolders", config.get("trusted_folders", [])))):
+        return ""
+    return "Copilot does not trust this folder: start copilot here once"
+
+
+_TRUST: dict[str, Callable[[Place], str]] = {
+    "codex": _check_codex,
+    "gemini": _check_gemini,
+    "vscode": _check_copilot,
+}
+
+
+def _read(load: Callable[[str], Any], path: Path) -> dict[str, Any]:
+    """Return the table in a file, empty if it is missing or broken."""
+    try:
+        data = load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _load_json(text: str) -> Any:
+    """Return the value of a JSON text whose comments have lines of their own, as Copilot writes them."""
+    return json.loads(re.sub(r"(?m)^\s*//.*", "", text))
+
+
+def _find_gates(value: Any) -> Iterator[str]:
+    """Yield the shell lines that call the gate, wherever they stand in a configuration."""
+    if isinstance(value, str) and GATE in value:
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _find_gates(item)
