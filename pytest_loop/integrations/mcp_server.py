@@ -71,15 +71,14 @@ class Runs:
 
     def start(self, task: str) -> str:
         """Return the draft of a run, and the command with which a person confirms it."""
-        words = ["pytest", "--loop-task", task]
-        draft = self._call("pytest", *words[1:])
-        return f"{draft}\nA person starts this run with: {shlex.join(words)}"
+        draft = self._call("pytest", f"--loop-task={task}")
+        return f"{draft}\nA person starts this run with: {shlex.join(('pytest', '--loop-task', task))}"
 
     def describe(self, run: str) -> str:
         return self._call("pytest_loop", "status", *_name(run))
 
     def stop(self, reason: str, run: str) -> str:
-        return self._call("pytest_loop", "stop", reason or "an agent asked for it", *_name(run))
+        return self._call("pytest_loop", "stop", *_name(run), "--", reason or "an agent asked for it")
 
     def read_diff(self, run: str) -> str:
         """Return the change of a run so far."""
@@ -110,7 +109,7 @@ class Runs:
 
 
 def _name(run: str) -> tuple[str, ...]:
-    return ("--run", run) if run else ()
+    return (f"--run={run}",) if run else ()
 
 
 def make_server(judge: WarmJudge, runs: Runs) -> Any:

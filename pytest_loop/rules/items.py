@@ -212,7 +212,7 @@ class _RuleItemBase(pytest.Item):
         if evidence.text:
             lines.append(evidence.text)
         if evidence.outcome is Outcome.UNCHECKED:
-            lines.append("The check cannot be carried out: this is an error of the set-up, not of what is judged.")
+            lines.append("The check could not run: fix the set-up, not the judged files.")
         elif self.loaded.rule.fix:
             lines.append(f"fix: {self.loaded.rule.fix}")
         return "\n".join(lines)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import operator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -117,6 +121,20 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     return RuleSource(path, shown, folder, place, text, model, parsed.find_line, problems)
 
 
+def _validate_rest(data: Any, wrong: list[tuple[str | int, ...]]) -> RuleFile | None:
+    """Return the file without its wrong fields, so that problems with its checks are found in the same round."""
+    data = copy.deepcopy(data)
+    try:
+        for *parents, name in wrong:
+            parent = functools.reduce(operator.getitem, parents, data)
+            del parent[name]
+            if "description" not in parent and parents[:1] == ["rules"]:
+                parent["description"] = str(name)
+        return RuleFile.model_validate(data)
+    except (ValidationError, LookupError, TypeError):
+        return None
+
+
 def _display_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
@@ -130,11 +148,16 @@ def _validate(parsed: ParsedText, shown: str, problems: list[Problem]) -> RuleFi
         found = "an empty file" if parsed.data is None else format_value(parsed.data)
         add_problem(f"expected a mapping with `rules`, found {found}")
         return None
+    model, wrong = None, []
     try:
         model = RuleFile.model_validate(parsed.data)
     except ValidationError as error:
         for problem in describe_errors(error, RuleFile, parsed.data):
             add_problem(problem.text, *problem.path)
+            wrong.append(problem.path)
+    if model is None and ("rules",) not in wrong:
+        model = _validate_rest(parsed.data, wrong)
+    if model is None:
         return None
     first: dict[str, int] = {}
     for index, rule in enumerate(model.rules):

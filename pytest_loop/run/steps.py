@@ -152,12 +152,16 @@ def _criticise(context: StepContext) -> CritiqueDone:
 def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
     """Return a critique that says so where a rule complains about a sealed file; tests always fail in one."""
     rules, is_sealed = context.state.criteria.by_id, context.run.project.sealed.matches
+    live = context.run.live
 
     def name_place(issue: Issue) -> Issue:
         path = issue.where.partition(":")[0]
         rule = rules.get(issue.rule_id)
         if not path or rule is None or rule.is_test or not is_sealed(path):
             return issue
+        live.write(
+            f"{rule.id} complains about {path}, which is sealed: --loop-unseal {path} permits edits in a new run"
+        )
         hint = f"{path} is sealed: format it, or sort its imports; if it needs more, answer BLOCKED {rule.id}: WHY."
         return issue.model_copy(update={"fix_instruction": f"{issue.fix_instruction} {hint}".strip()})
 

@@ -235,7 +235,7 @@ def client(
         text = data if isinstance(data, str) else json.dumps(data)
         (tmp_path / "home" / path).write_text(text.replace("{url}", server.url))
     if way.setup:
-        subprocess.run(way.setup.replace("{url}", server.url).split(), check=True, capture_output=True, timeout=60)
+        subprocess.run(way.setup.replace("{url}", server.url).split(), check=True, capture_output=True, timeout=120)
     spec = f"{name}:{way.words}".rstrip(":")
     agent = make_agent(spec, tmp_path, {})
     assert isinstance(agent, ClientAgent)

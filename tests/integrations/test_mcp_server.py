@@ -75,9 +75,12 @@ def test_an_agent_can_neither_start_nor_confirm_a_run(project: Path) -> None:
         assert "fix until green" in draft
         assert draft.endswith("A person starts this run with: pytest --loop-task 'fix until green'")
         assert not (project / ".loop").exists()
+        await call(session, "run_start", task="--loop-yes")
+        assert not (project / ".loop").exists()
         [status] = await call(session, "run_status")
         assert "there is no run in" in status
-        [status] = await call(session, "run_stop")
+        [status] = await call(session, "run_stop", reason="--json=written")
+        assert not (project / "written").exists()
         assert "there is no active run to stop" in status
         [diff] = await call(session, "diff")
         assert "there is no run in" in diff

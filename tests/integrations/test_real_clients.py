@@ -19,12 +19,16 @@ from tests.integrations.red_project import GREEN, make_red_project
 # The words of a headless call, and the name under which the client offers the tool `evaluate` of our server.
 CALLS = {
     "claude": (
-        "-p --output-format json --permission-mode bypassPermissions --model claude-sonnet-4-5",
+        "-p --output-format json --permission-mode bypassPermissions --model claude-sonnet-4-5 --mcp-config .mcp.json",
         "mcp__pytest-loop__evaluate",
     ),
     "gemini": ("-o json --approval-mode yolo -m gemini-2.5-flash", "mcp_pytest-loop_evaluate"),
     "opencode": ("run --format json --auto -m mine/scripted", "pytest-loop_evaluate"),
 }
+# The client whose files each one reads, if that is another one.
+INSTALLED = {"copilot": "vscode"}
+COPILOT = "--allow-all-tools --no-ask-user --no-auto-update --model gpt-5"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -57,10 +61,10 @@ def project(name: str, server: ModelServer, tmp_path: Path, monkeypatch: pytest.
     folder = make_red_project(tmp_path)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PWD", str(folder))  # as a shell does; opencode works there
-    main([name])
-    if name == "claude":  # a person would allow the server once
-        settings = json.loads(Path(".claude/settings.json").read_text())
-        Path(".claude/settings.json").write_text(json.dumps({**settings, "enableAllProjectMcpServers": True}))
+    main([INSTALLED.get(name, name)])
+    if name == "copilot":  # a person would trust the folder once
+        (tmp_path / "home" / ".copilot").mkdir(parents=True)
+        (tmp_path / "home" / ".copilot" / "config.json").write_text(json.dumps({"trustedFolders": [str(folder)]}))
     return folder
 
 
@@ -68,13 +72,13 @@ def run_client(name: str, folder: Path) -> str:
     program = load_presets()[name].find_program()
     assert program
     result = subprocess.run(
-        [program, *CALLS[name][0].split()],
+        [program, *(COPILOT if name == "copilot" else CALLS[name][0]).split()],
         cwd=folder,
         input="mend it",
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=180,
     )
     return result.stdout + result.stderr
 
@@ -86,7 +90,7 @@ def mend(name: str, project: Path) -> Turn:
     return way.writes(project / "src" / "calc.py", GREEN)
 
 
-@pytest.mark.parametrize("name", ["claude", "gemini"], indirect=True)
+@pytest.mark.parametrize("name", ["claude", "gemini", "copilot"], indirect=True)
 def test_client_cannot_stop_before_the_rules_pass(name: str, project: Path, server: ModelServer) -> None:
     tool = "Bash" if name == "claude" else WAYS[name].tool
     server.script = [Turn("Done.", asks=tool), mend(name, project), Turn("Now it is done.", asks=tool)]
@@ -105,3 +109,21 @@ def test_client_asks_the_judge_through_mcp(name: str, project: Path, server: Mod
     bodies = [json.dumps(request.body) for request in server.requests]
     assert any("assert -1 == 5" in body for body in bodies), output
     assert (project / "src" / "calc.py").read_text() == GREEN
+
+
+@pytest.mark.parametrize(
+    ("program", "install"),
+    [("claude", "plugin install pytest-loop@pytest-loop"), ("codex", "plugin add pytest-loop@pytest-loop")],
+)
+def test_client_installs_the_plugin(
+    program: str, install: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{FOLDER}{os.pathsep}{os.environ['PATH']}")
+    for name, folder in (("HOME", "home"), ("CODEX_HOME", "home/codex"), ("CLAUDE_CONFIG_DIR", "home/claude")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+        (tmp_path / folder).mkdir()
+    for words in (f"plugin marketplace add {ROOT}", install, "plugin list"):
+        result = subprocess.run([program, *words.split()], capture_output=True, text=True, check=False, timeout=120)
+        assert result.returncode == 0, result.stdout + result.stderr
+    assert "pytest-loop@pytest-loop" in result.stdout
+    assert "enabled" in result.stdout

@@ -51,6 +51,26 @@ def test_a_failing_command_reports_exit_code_signal_and_output(run: Run, tmp_pat
     assert finding.detail.splitlines() == [str(number) for number in range(89, 101)]
 
 
+@pytest.mark.parametrize(
+    ("output", "where"),
+    [
+        ("lib/shop.py:3:1: F401 unused", "lib/shop.py:3"),
+        (" --> gone.py:1:1\n --> lib/shop.py:5:5", "lib/shop.py:5"),
+        ("lib/shop.py(7,2): error TS1", "lib/shop.py:7"),
+        ("{}/lib/shop.py:9: error", "lib/shop.py:9"),
+        ("/etc/hosts.conf:1", ""),
+        ("12:30:05 no place", ""),
+        ("lib/shop.py:3: AssertionError\n== 1 failed in 0.01s ==", ""),
+    ],
+)
+def test_a_complaint_names_its_place(tmp_path: Path, output: str, where: str) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/shop.py").touch()
+    (tmp_path / "out").write_text(output.format(tmp_path))
+    (finding,) = run_check(build_check({"command": "cat out", "expect_exit": 1}), Context(tmp_path, tmp_path))
+    assert finding.where == where
+
+
 def test_a_timeout_kills_the_process_group_of_a_command(run: Run, tmp_path: Path) -> None:
     script = (
         "import subprocess, sys, time; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); time.sleep(60)"

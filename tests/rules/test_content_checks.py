@@ -53,6 +53,9 @@ def test_content_checks_pass_on_matching_content(run: Run, raw: object) -> None:
         ({"not_matches": "(?#a greeting)^hello"}, ["doc.md:4: expected no match, found a greeting"]),
         ({"matches": "(?i)(?#a farewell)^bye"}, ["doc.md: expected a farewell, found it nowhere"]),
         ({"not_matches": "^hello"}, ["doc.md:4: expected no match of '^hello', found it"]),
+        ({"not": {"matches": "^hello"}}, ["doc.md:4: expected no match of '^hello', found it"]),
+        ({"not": {"contains": "World"}}, ["doc.md:3: expected no text 'World', found it"]),
+        ({"not": {"contains": "x", "min_matches": 0}}, ["expected the check not to pass, found that it passed"]),
         (
             {"type": "content", "search": "Bye", "expected": "x"},
             ["doc.md: expected a match of 'Bye', found it nowhere"],

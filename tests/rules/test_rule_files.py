@@ -41,6 +41,19 @@ def list_problems(load: Load, text: str | bytes, name: str = "it.rules.yaml") ->
 RULE = "{id: a.x.y, description: d, check: {command: 'true'}}"
 
 
+def test_wrong_fields_and_wrong_checks_are_reported_in_one_round(load: Load) -> None:
+    problems = list_problems(
+        load,
+        """
+        rules:
+          - {id: a.x.one, descripton: One, check: {absentt: x}}
+          - {id: a.x.two, description: Two, severity: fatal, check: {size: {lines: {max: many}}}}
+        """,
+    )
+    assert len(problems) == 4
+    assert "did you mean `absent`?" in "".join(problems)
+
+
 def test_omitted_fields_have_defaults(load: Load) -> None:
     loaded = load("""
         rules:

@@ -146,3 +146,4 @@ def test_complaint_about_a_sealed_file_says_so(project: SealedFiles) -> None:
     evaluation = run.make_step().make_evaluator().evaluate()
     payload = STEPS.execute(CRITICISE, run.make_step(evaluation=evaluation))
     assert "test_shop.py is sealed" in payload.dump()["issues"][0]["fix_instruction"]
+    assert "a.word.blue complains about test_shop.py, which is sealed: --loop-unseal" in run.output.getvalue()

@@ -27,6 +27,8 @@ from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath
 DEFAULT_TIMEOUT = 60.0
 _FIXED_ASSERT = Path(__file__).with_name("fixed_assert.cjs")
 _SHELL_OPERATORS = frozenset("();<>|&")
+# A file and a line, as `shop.py:3` or `shop.ts(3,5)`.
+_PLACE = re.compile(r"(?<![\w./-])(/?(?:[\w.@+-]+/)*[\w.@+-]+\.\w+)[:(](\d+)")
 # The last line of what sh and bash, and `python -m`, say of a program that is not installed.
 _MISSING_TOOL = re.compile(
     r"(?:(?<=[ :])(?P<program>[^\s:]+): (?:command )?not found|: No module named '?(?P<module>[\w.]+)'?)\s*\Z"
@@ -34,7 +36,7 @@ _MISSING_TOOL = re.compile(
 
 
 def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
-    """Split a command that runs without a shell; raise `ValueError` with an advice for shell operators."""
+    """Split a command that runs without a shell; raise `ValueError` with advice for shell operators."""
     try:
         symbols = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         words = shlex.split(command)
@@ -138,7 +140,7 @@ class _CommandCheck(Check):
             context.test_counts.append(count)
         return completed
 
-    def _check_ending(self, completed: child.CommandResult) -> Finding | None:
+    def _check_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
         """Return what is wrong with the exit code, or that the command ran into its timeout."""
         if completed.ending is child.Ending.DEADLINE:
             expected = f"`{self.line}` to end within {self.timeout:g} s"
@@ -149,7 +151,8 @@ class _CommandCheck(Check):
             found = f"exit code {code}" if code >= 0 else f"an end by signal {-code}"
         else:
             return None
-        return Finding(expected=expected, found=found, detail=_get_tail(completed.output))
+        where = _find_place(completed.output, context)
+        return Finding(expected=expected, found=found, detail=_get_tail(completed.output), where=where)
 
 
 class Command(_CommandCheck):
@@ -164,7 +167,7 @@ class Command(_CommandCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed):
+        if finding := self._check_ending(completed, context):
             yield finding
         if self.expect_output and not patterns.find_matches(self.expect_output, completed.output):
             found = "other output" if completed.output.strip() else "no output"
@@ -203,7 +206,7 @@ class Metric(_CommandCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed):
+        if finding := self._check_ending(completed, context):
             yield finding
             return
         expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.line}`"
@@ -240,6 +243,16 @@ def _to_finite(value: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{format_value(value)}, which is not a finite number")
     return number
+
+
+def _find_place(output: str, context: Context) -> str:
+    """Return the first file and line of the project that a complaint names; empty if none, or if tests ran."""
+    root = context.root.resolve()
+    for match in () if context.test_counts else _PLACE.finditer(output):
+        path = (context.folder / match[1]).resolve()
+        if path.is_relative_to(root) and path.is_file():
+            return f"{path.relative_to(root).as_posix()}:{match[2]}"
+    return ""
 
 
 def _get_tail(output: str, lines: int = 12) -> str:

@@ -11,6 +11,7 @@ from pydantic import ConfigDict
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.check import Check, Context, Inputs, find_obstacle, run_check
+from pytest_loop.rules.checks.content_checks import RequiredTerms
 
 
 class _CompositeCheck(Check):
@@ -92,5 +93,8 @@ class Not(_CompositeCheck):
     """The check does not pass."""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        if not run_check(self.checks[0], context):
-            yield Finding(expected="the check not to pass", found="that it passed")
+        check = self.checks[0]
+        if run_check(check, context):
+            return
+        places = check.list_matches(context) if isinstance(check, RequiredTerms) else []
+        yield from places or [Finding(expected="the check not to pass", found="that it passed")]

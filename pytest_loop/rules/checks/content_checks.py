@@ -86,10 +86,25 @@ class _SearchCheck(ContentCheck):
             start += len(term)
         return offsets
 
+    def _find_places(self, scope: _Scope, term: str) -> list[Finding]:
+        """Return a finding for each of the first places where a term is."""
+        label = self._find_label(term)
+        noun = self.noun.removeprefix("the ").removeprefix("a ")
+        expected, found = ("no match", label) if label else (f"no {noun} {format_value(term)}", "it")
+        offsets = self._search(scope, term, MAX_PLACES)
+        return [Finding(expected=expected, found=found, where=scope.locate(offset)) for offset in offsets]
 
-class _RequiredTerms(_SearchCheck):
+
+class RequiredTerms(_SearchCheck):
+    """Every term occurs, in a number of places within a range."""
+
     min_matches: Count = 1
     max_matches: Count | None = None
+
+    def list_matches(self, context: Context) -> list[Finding]:
+        """Return the places of all terms, for `not`."""
+        scope = _Scope(context.document(), self.section)
+        return [finding for term in self._terms for finding in self._find_places(scope, term)]
 
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         limit = self.max_matches
@@ -107,13 +122,10 @@ class _RequiredTerms(_SearchCheck):
 
 class _ForbiddenTerms(_SearchCheck):
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
-        label = self._find_label(term)
-        expected, found = ("no match", label) if label else (f"no {self.noun} {format_value(term)}", "it")
-        offsets = self._search(scope, term, MAX_PLACES)
-        return [Finding(expected=expected, found=found, where=scope.locate(offset)) for offset in offsets]
+        return self._find_places(scope, term)
 
 
-class Contains(_RequiredTerms):
+class Contains(RequiredTerms):
     """Every text stands in the artifact."""
 
     kind: ClassVar[str] = "contains"
@@ -131,7 +143,7 @@ class Absent(_ForbiddenTerms):
     absent: TextList
 
 
-class Matches(_RequiredTerms):
+class Matches(RequiredTerms):
     """Every regular expression matches in the artifact; `^` and `$` are the ends of lines."""
 
     kind: ClassVar[str] = "matches"
