@@ -173,7 +173,7 @@ def fill_disk(cluster: Cluster) -> None:
         (change_sealed_file, "sealed files were changed while they judged: tests/test_two.py"),
         pytest.param(lose_evidence, "shard 1 did not report every item", marks=pytest.mark.thorough),
         pytest.param(skip_canary, "shard 1 did not run its hidden test", marks=pytest.mark.thorough),
-        (end_early, "shard 1 ended with signal 9"),
+        pytest.param(end_early, "shard 1 ended with signal 9", marks=pytest.mark.thorough),
         pytest.param(
             judge_by_other_rules,
             "shard 2 does not belong to shard 1: it was judged by other rules, tests differs",
