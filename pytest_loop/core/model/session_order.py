@@ -20,6 +20,7 @@ class SessionOrder(Value):
     - `selected`: the only items that run, or the files of these items; empty for all.
     - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
+    - `shard`: the number of the shard that is judged, and how many there are.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 
@@ -40,4 +41,5 @@ class SessionOrder(Value):
     durations: dict[str, float] = Field(default_factory=dict)
     failed_before: tuple[str, ...] = ()
     cached_evidence: dict[str, Any] = Field(default_factory=dict)
+    shard: tuple[int, int] | None = None
     columns: int = 0
