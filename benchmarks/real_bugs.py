@@ -89,7 +89,7 @@ def repair_bug(bug: RealBug, seconds: float) -> RealOutcome:
         bug.write(folder)
         if not has_failing_test(folder):
             raise SystemExit(f"{bug.id}: expected a failing test, found none")
-        result = run_engine(folder, seconds, 0, None, ["*.py"])
+        result = run_engine(folder, seconds, None, ["*.py"])
         for step in result["steps"]:
             (folder / step["path"]).write_text(step["after"], encoding="utf-8")
         return RealOutcome(bug, result, is_green(result) and bug.is_same(folder))

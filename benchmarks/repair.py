@@ -142,24 +142,25 @@ def find_failing_tests(folder: Path) -> set[int]:
 
 
 def run_engine(
-    folder: Path, seconds: float, seed: int, workers: int | None, allow: Sequence[str] = ("solution.py",)
+    folder: Path, seconds: float, workers: int | None, allow: Sequence[str] = ("solution.py",)
 ) -> dict[str, Any]:
     request = {
         "folder": str(folder),
         "pytest_arguments": PYTEST_ARGUMENTS,
         "seconds": seconds,
-        "seed": seed,
         "allow": allow,
     }
     if workers is not None:
         request["workers"] = workers
     (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
     out = folder / "result.jsonl"
-    subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest_loop.repair", str(folder / "request.json"), str(out)],
         cwd=folder, env={**make_environment(), "PYTHONPATH": str(ROOT)}, timeout=seconds + GRACE,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
+    if process.returncode > 0:
+        raise SystemExit(f"the engine ended with exit code {process.returncode}:\n{process.stderr[-2000:]}")
     lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
     no_lines: dict[str, Any] = {name: [] for name in ("localised", "patches", "steps", "remaining")}
     empty = {**no_lines, "tried": 0, "seconds": 0.0, "end_reason": "crashed"}
@@ -174,7 +175,7 @@ def repair_bug(bug: Bug, options: argparse.Namespace) -> Outcome:
             write_project(folder, bug.buggy, tests)
             tests = select_tests(bug, find_failing_tests(folder))
         write_project(folder, bug.buggy, tests)
-        result = run_engine(folder, options.seconds, options.seed, 1 if options.jobs > 1 else None)
+        result = run_engine(folder, options.seconds, 1 if options.jobs > 1 else None)
         is_right = None
         if options.held_out and is_green(result):
             write_project(folder, result["steps"][-1]["after"], bug.tests)
@@ -235,7 +236,6 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=None, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="bugs at a time; above 1 each has one worker")
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
     only = set(options.only.split(",")) if options.only else set()

@@ -62,12 +62,12 @@ def _refuse(run: SavedRun, root: Path, *, is_killed: bool) -> None:
         return
     alias, names = run.files.alias, list_names(paths, _MAX_NAMES)
     if is_killed:
-        what = f"the run {alias!r} was killed, and {names} changed since it began"
+        problem = f"the run {alias!r} was killed, and {names} changed since it began"
         undo = f"pytest-loop stop --run {alias} puts sealed files back, pytest-loop restore 0 --run {alias} all files"
     else:
-        what = f"the last result of the run {alias!r} cannot count, and its edits are still there ({names})"
+        problem = f"the last result of the run {alias!r} cannot count, and its edits are still there ({names})"
         undo = f"pytest-loop restore 0 --run {alias} undoes them"
-    raise StateError(f"{what}: {undo}; pytest-loop clean {alias} forgets the run and keeps the files")
+    raise StateError(f"{problem}: {undo}; pytest-loop clean {alias} forgets the run and keeps the files")
 
 
 def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:

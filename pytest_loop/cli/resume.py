@@ -33,8 +33,6 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.signature import Trust
 from pytest_loop.workspace.seal import format_path_pattern
 
-_UNSIGNED = "another machine, another tool or an older version began it"
-
 
 def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunState, RunFiles]:
     """Return a run that this process now owns; a run that is over stays so unless something lets it continue."""
@@ -95,7 +93,7 @@ def _refuse_rewritten(files: RunFiles) -> None:
 
 def _confirm_unsigned(files: RunFiles, settings: Settings, console: Console) -> None:
     """Ask whether a run that was not signed here may go on; raise `StateError` if not."""
-    console.print_line(f"{files.alias}: {_UNSIGNED}; its result is at best MONITOR")
+    console.print_line(f"{files.alias}: another machine or another tool began it; its result is at best MONITOR")
     if not (settings.start.yes or console.confirm("Go on with this run?")):
         raise StateError(f"the run {files.alias!r} is not signed here: confirm that it may go on with --loop-yes")
 

@@ -23,7 +23,7 @@ _WORDS = {
 }
 _PATTERNS = {
     name: re.compile(
-        rf"(?:(?:please|actually|ok|okay)[\s,]+)?(?:aiwg\s+)?(?:{words}){_NEXT_TASK}[\s.!?]*", re.IGNORECASE
+        rf"(?:(?:please|actually|ok|okay)[\s,]+)?(?:aiwg\s+)?(?:{words})(?:\s+now)?{_NEXT_TASK}[\s.!?]*", re.IGNORECASE
     )
     for name, words in _WORDS.items()
 }

@@ -21,12 +21,16 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server."""
+    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server.
+
+    `has_comments`: the client reads comments in this file, so that a file with some is not broken.
+    """
 
     path: str
     user_path: str
     make: Callable[[str], Entry]
     is_gate: bool = False
+    has_comments: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,9 @@ def _make_opencode_server(line: str) -> Entry:
     return Entry(("mcp", SERVER), {"type": "local", "command": ["sh", "-c", line], "timeout": _SECONDS * 1000})
 
 
-def _make_skill(folder: str) -> FilePart:
-    path = f"{folder}/skills/{SERVER}/SKILL.md"
-    return FilePart(path, path, _SKILL)
+def _make_skill(folder: str, user_folder: str = "") -> FilePart:
+    name = f"skills/{SERVER}/SKILL.md"
+    return FilePart(f"{folder}/{name}", f"{user_folder or folder}/{name}", _SKILL)
 
 
 _AGENTS_SKILL = _make_skill(".agents")
@@ -111,8 +115,14 @@ CLIENTS = {
     ),
     "gemini": ClientFiles(
         (
-            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_hook("AfterAgent", 1000), is_gate=True),
-            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers")),
+            JsonPart(
+                ".gemini/settings.json",
+                ".gemini/settings.json",
+                _make_hook("AfterAgent", 1000),
+                is_gate=True,
+                has_comments=True,
+            ),
+            JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers"), has_comments=True),
             _make_skill(".gemini"),
         ),
         "Gemini ignores all of it in a folder that is not trusted: use /permissions trust, or set "
@@ -120,7 +130,7 @@ CLIENTS = {
     ),
     "opencode": ClientFiles(
         (
-            JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server),
+            JsonPart("opencode.json", ".config/opencode/opencode.json", _make_opencode_server, has_comments=True),
             _AGENTS_SKILL,
         ),
         "opencode has no Stop hook: nothing keeps it from stopping, so judge in your build too.",
@@ -138,7 +148,7 @@ CLIENTS = {
         (
             JsonPart(f".github/hooks/{SERVER}.json", f".copilot/hooks/{SERVER}.json", _make_version, is_gate=True),
             JsonPart(f".github/hooks/{SERVER}.json", f".copilot/hooks/{SERVER}.json", _make_copilot_hook, is_gate=True),
-            JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers")),
+            JsonPart(".vscode/mcp.json", ".config/Code/User/mcp.json", _make_server("servers"), has_comments=True),
             _AGENTS_SKILL,
         ),
         "VS Code asks once whether to start the server. Copilot, also its command-line client, runs the hook "

@@ -27,6 +27,7 @@ from pytest_loop.integrations.json_edit import (
     BrokenConfigurationError,
     load_json,
     remove_entry,
+    require_plain_json,
     set_entry,
 )
 
@@ -39,7 +40,7 @@ _LINE = re.compile(r"at line (\d+)")
 
 
 def main(words: Sequence[str]) -> int:
-    """Install into a client as the words say, and return the exit code."""
+    """Install into the client that the arguments name, and return the exit code."""
     parser = Parser(prog="pytest-loop install", description="Connect the judge to a coding agent.")
     parser.add_argument("client", choices=sorted(CLIENTS), help="your coding agent")
     parser.add_argument("--dry-run", action="store_true", help="show the changes, and write nothing")
@@ -71,7 +72,7 @@ class Installation:
     is_user: bool = False
 
     def plan(self, client: str, *, is_removal: bool) -> dict[str, tuple[str, str]]:
-        """Return the text of every file that changes, before and after; an empty one does not exist."""
+        """Return the text of every file that changes, before and after; empty if there is no file."""
         texts: dict[str, tuple[str, str]] = {}
         for part in CLIENTS[client].parts:
             path = part.user_path if self.is_user else part.path
@@ -88,11 +89,13 @@ class Installation:
         return _replace_table(text, table, path)
 
     def _change_json(self, part: JsonPart, path: str, text: str, *, is_removal: bool) -> str:
+        if not part.has_comments:
+            require_plain_json(text, path)
         entry = part.make(self._make_gate_line() if part.is_gate else self._make_server_line())
         if is_removal and entry.keys == ("version",):
             return text  # the version of a file stays as long as the file
         text = (remove_entry if is_removal else set_entry)(text, entry, path)
-        return "" if is_removal and text.strip() and load_json(text, path) == {"version": 1} else text
+        return "" if is_removal and text.strip() and load_json(text) == {"version": 1} else text
 
     def _make_gate_line(self) -> str:
         """Return the line of the Stop hook; where pytest cannot start, the agent may stop."""

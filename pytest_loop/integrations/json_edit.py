@@ -1,13 +1,23 @@
-"""Change one entry of a JSON file; all others keep their values and their order."""
+"""Change one entry of a JSON text, with comments or without, and leave every other character as it is."""
 
 from __future__ import annotations
 
 import json
-from copy import deepcopy
+import re
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from pytest_loop.errors import LoopError
+
+_STRING = r'"(?:\\.|[^"\\])*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
+_REST_OF_LINE = re.compile(r"[ \t]*(?=\r?\n)")
+_COMMA = re.compile(r"\s*,")
 
 
 class BrokenConfigurationError(LoopError):
@@ -23,74 +33,156 @@ class Entry:
     mark: str = ""
 
 
-def load_json(text: str, name: str) -> dict[str, Any]:
-    """Return the object in a JSON text, an empty one for an empty text; `name` is that of the file, for errors."""
-    try:
-        data = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        raise BrokenConfigurationError(
-            f"{name}:{error.lineno}: expected JSON without comments, found {error.msg}"
-        ) from None
-    _expect(data, dict, name, ())
-    return data
-
-
 def set_entry(text: str, entry: Entry, name: str) -> str:
-    """Return the text with this entry."""
-    data = load_json(text, name)
-    before = deepcopy(data)
-    *parents, last = entry.keys
-    node: Any = data
-    for depth, key in enumerate(parents, 1):
-        node = node.setdefault(key, {})
-        _expect(node, dict, name, entry.keys[:depth])
-    if entry.mark:
-        items = node.setdefault(last, [])
-        _expect(items, list, name, entry.keys)
-        index = _find_marked(items, entry.mark)
-        items[slice(len(items), None) if index is None else slice(index, index + 1)] = [entry.value]
-    else:
-        node[last] = entry.value
-    return _render(data, text) if data != before or not text.strip() else text
+    """Return the text with this entry; `name` is that of the file, for errors."""
+    root = _parse(text or "{}", name)
+    text = text if text.strip() else "{}\n"
+    node, depth = _follow(root, entry.keys)
+    rest = entry.keys[depth:]
+    if rest:
+        _expect(node, yaml.MappingNode, name, entry.keys[:depth])
+        value = [entry.value] if entry.mark else entry.value
+        for key in reversed(rest[1:]):
+            value = {key: value}
+        return _insert(text, node, f"{json.dumps(rest[0])}: ", value, depth)
+    if not entry.mark:
+        return _replace(text, node, entry.value, depth)
+    _expect(node, yaml.SequenceNode, name, entry.keys)
+    for item in node.value:
+        if entry.mark in _slice(text, item):
+            return _replace(text, item, entry.value, depth + 1)
+    return _insert(text, node, "", entry.value, depth)
 
 
 def remove_entry(text: str, entry: Entry, name: str) -> str:
     """Return the text without this entry, and without containers that it leaves empty; empty if nothing is left."""
-    data = load_json(text, name)
-    if not _remove(data, entry.keys, entry.mark):
+    if not text.strip():
+        return ""
+    root = _parse(text, name)
+    node, depth = _follow(root, entry.keys)
+    if depth < len(entry.keys):
         return text
-    return _render(data, text) if data else ""
+    if entry.mark:
+        items = node.value if isinstance(node, yaml.SequenceNode) else []
+        index = next((index for index, item in enumerate(items) if entry.mark in _slice(text, item)), None)
+        if index is None:
+            return text
+        if len(items) > 1:
+            return _cut(text, node, index)
+    for depth in reversed(range(len(entry.keys))):
+        parent, _ = _follow(root, entry.keys[:depth])
+        if len(parent.value) > 1:
+            names = [key.value for key, _ in parent.value]
+            return _cut(text, parent, names.index(entry.keys[depth]))
+    return _cut(text, root, 0) if _COMMENT.sub(_blank_match, text) != text else ""
 
 
-def _remove(node: Any, keys: tuple[str, ...], mark: str) -> bool:
-    """Remove an entry below a node, and containers that it leaves empty; return whether it was there."""
-    if not keys:
-        index = _find_marked(node, mark) if mark and isinstance(node, list) else None
-        if index is not None:
-            del node[index]
-        return index is not None
-    if not isinstance(node, dict) or keys[0] not in node:
-        return False
-    child = node[keys[0]]
-    is_last = len(keys) == 1 and not mark
-    if not is_last and not _remove(child, keys[1:], mark):
-        return False
-    if is_last or not child:
-        del node[keys[0]]
-    return True
+def load_json(text: str) -> Any:
+    """Return the value of a JSON text; comments and commas after the last member are left out."""
+    return json.loads(_blank(text))
 
 
-def _expect(value: Any, kind: type[dict[str, Any]] | type[list[Any]], name: str, keys: tuple[str, ...]) -> None:
-    if not isinstance(value, kind):
-        wanted = "an object" if kind is dict else "a list"
-        raise BrokenConfigurationError(f"{name}: expected {wanted} at {'.'.join(keys) or 'the top'}")
+def _blank(text: str) -> str:
+    """Replace comments and commas after the last member by spaces, so that every position stays the same."""
+    return _LAST_COMMA.sub(_blank_match, _COMMENT.sub(_blank_match, text))
 
 
-def _find_marked(items: list[Any], mark: str) -> int | None:
-    return next((index for index, item in enumerate(items) if mark in json.dumps(item, ensure_ascii=False)), None)
+def _blank_match(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else re.sub(r"\S", " ", match[0])
 
 
-def _render(data: Any, text: str) -> str:
-    """Return data as JSON, indented like a text: as far as its first indented line."""
-    first = next((line for line in text.splitlines() if line.strip() and line[0] in " \t"), "  x")
-    return json.dumps(data, indent=first[: len(first) - len(first.lstrip())], ensure_ascii=False) + "\n"
+def require_plain_json(text: str, name: str) -> None:
+    """Raise `BrokenConfigurationError` for comments and commas after the last member."""
+    try:
+        json.loads(text if text.strip() else "{}")
+    except json.JSONDecodeError as error:
+        raise BrokenConfigurationError(f"{name}:{error.lineno}: expected JSON, found {error.msg}") from None
+
+
+def _parse(text: str, name: str) -> Any:
+    """Return the nodes of a JSON text with their positions: JSON is YAML, but for tabs between its parts."""
+    try:
+        load_json(text or "{}")
+        return yaml.compose(_blank(text).replace("\t", " "), Loader=yaml.SafeLoader)
+    except json.JSONDecodeError as error:
+        raise BrokenConfigurationError(f"{name}:{error.lineno}: expected JSON, found {error.msg}") from None
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+        raise BrokenConfigurationError(f"{name}:{line}: expected JSON, found {error}") from None
+
+
+def _follow(node: Any, keys: Sequence[str]) -> tuple[Any, int]:
+    """Return the deepest node at a path of keys, and how many of them lead to it."""
+    for depth, key in enumerate(keys):
+        children = node.value if isinstance(node, yaml.MappingNode) else []
+        child = next((value for name, value in children if name.value == key), None)
+        if child is None:
+            return node, depth
+        node = child
+    return node, len(keys)
+
+
+def _expect(node: Any, kind: type[yaml.Node], name: str, keys: Sequence[str]) -> None:
+    if not isinstance(node, kind):
+        wanted = "an object" if kind is yaml.MappingNode else "a list"
+        place = ".".join(keys) or "the top"
+        raise BrokenConfigurationError(f"{name}:{node.start_mark.line + 1}: expected {wanted} at {place}")
+
+
+def _slice(text: str, node: Any) -> str:
+    return text[node.start_mark.index : node.end_mark.index]
+
+
+def _render(value: Any, indent: str, depth: int) -> str:
+    return textwrap.indent(json.dumps(value, indent=indent), indent * depth).lstrip()
+
+
+def _find_indent(text: str) -> str:
+    """Return the indentation of a text: that of its first indented line."""
+    lines = (line for line in text.splitlines() if line.strip() and line[0] in " \t")
+    first = next(lines, "  x")
+    return first[: len(first) - len(first.lstrip())]
+
+
+def _replace(text: str, node: Any, value: Any, depth: int) -> str:
+    if load_json(_slice(text, node)) == value:
+        return text
+    rendered = _render(value, _find_indent(text), depth)
+    return text[: node.start_mark.index] + rendered + text[node.end_mark.index :]
+
+
+def _insert(text: str, node: Any, prefix: str, value: Any, depth: int) -> str:
+    """Add a member after the last one of an object or a list, and after a comment that ends its line."""
+    indent = _find_indent(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    member = f"\n{indent * (depth + 1)}{prefix}{_render(value, indent, depth + 1)}".replace("\n", newline)
+    if not node.value:
+        start = node.start_mark.index + 1
+        return f"{text[:start]}{member}{newline}{indent * depth}{text[node.end_mark.index - 1 :]}"
+    end = _find_span(node.value[-1])[1]
+    comma = _COMMA.match(_COMMENT.sub(_blank_match, text), end)
+    rest = _REST_OF_LINE.match(_blank(text), end)
+    after = max(rest.end() if rest else end, comma.end() if comma else end)
+    return text[:end] + ("" if comma else ",") + text[end:after] + member + ("," if comma else "") + text[after:]
+
+
+def _cut(text: str, node: Any, index: int) -> str:
+    """Remove a member with its comma, and its line if nothing else is on it."""
+    plain = _COMMENT.sub(_blank_match, text)
+    start, end = _find_span(node.value[index])
+    before, comma = text[:start].rstrip(" \t"), _COMMA.match(plain, end)
+    if comma:
+        end = comma.end()
+    elif index:
+        position = plain.index(",", _find_span(node.value[index - 1])[1])
+        before = before[:position] + before[position + 1 :]
+    rest = _REST_OF_LINE.match(text, end)
+    if rest and before.endswith("\n"):
+        return before.removesuffix("\n").removesuffix("\r") + text[rest.end() :]
+    return before + text[end:]
+
+
+def _find_span(member: Any) -> tuple[int, int]:
+    """Return the positions of an item of a list, or of a key with its value."""
+    first, last = member if isinstance(member, tuple) else (member, member)
+    return first.start_mark.index, last.end_mark.index

@@ -28,7 +28,7 @@ _LIMITS = {
 
 
 def main(words: Sequence[str]) -> int:
-    """Change a limit as the words say, and return the exit code."""
+    """Change the limit that the arguments name, and return the exit code."""
     parser = Parser(prog="pytest-loop limit", description="Change a limit of a run while it works.")
     parser.add_argument("limits", metavar="LIMITS", help='such as "5 USD, 30 min, 2M tokens, 6 iterations"')
     parser.add_argument("--run", metavar="ALIAS", default="", help="the run (default: the only active one)")

@@ -53,7 +53,7 @@ class PythonSource:
         return self.text[start:end]
 
     def is_placed(self, node: ast.expr) -> bool:
-        """Return whether the code at the position of an expression is this expression."""
+        """Return whether the tree has the right position of an expression; before Python 3.12 not in every f-string."""
         try:
             return ast.dump(ast.parse(f"({self.get_code(node)})", mode="eval").body) == ast.dump(node)
         except SyntaxError:

@@ -89,6 +89,7 @@ class Driver(Generic[State]):
         self.context.hook.pytest_loop_event(event=event, state=self.state)
 
     def _execute_all(self, commands: tuple[Command, ...]) -> list[Payload]:
+        """Execute commands, unless a request of another process, a plugin or a person comes first."""
         self._raise_on_pause()
         first = commands[0]
         reason = self.context.files.read_stop_request()

@@ -70,7 +70,7 @@ class Evaluator:
             evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
         if self._edits_files and not self.manifest:
             seal_late_reads(project, self.session_result.reads)
-        # Nothing inside of the fence can set the times of files back; elsewhere, contents decide before a success.
+        # Without a fence, a process may set the times of files back: contents decide before a success.
         changed = project.enforce_seal(read_all=evaluation.passed and not self.context.fence.sealing_tool)
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]

@@ -38,7 +38,7 @@ from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
 from pytest_loop.session.result import KnownResult
-from pytest_loop.session.runner import SubprocessSession
+from pytest_loop.session.runner import Session, SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.store.clock import parse_time
@@ -113,7 +113,7 @@ class Runner:
 
                 def renew(state: RunState) -> RunContext:
                     fence = plan_fence(self.settings, store.root, project, state)
-                    session = RedactedSession(self._make_session(state, files, reporter, fence), self.redact)
+                    session = self._make_judging_session(state, files, reporter, fence, project, cleanup)
                     return replace(context, session=session, fence=fence)
 
                 driver = Driver(state, machine, steps, store, context, reporter.report_event, renew)
@@ -181,7 +181,7 @@ class Runner:
             settings,
             files,
             Artifact(settings.root / state.setup.artifact),
-            RedactedSession(self._make_session(state, files, reporter, fence), self.redact),
+            self._make_judging_session(state, files, reporter, fence, project, cleanup),
             agents,
             judge or (agents[0] if agents else None),
             self.hook,
@@ -222,6 +222,30 @@ class Runner:
         agent = self.agents.make(spec)
         cleanup.callback(agent.close)
         return agent
+
+    def _make_judging_session(
+        self,
+        state: RunState,
+        files: RunFiles,
+        reporter: RunReporter,
+        fence: RunFence,
+        project: SealedFiles,
+        cleanup: ExitStack,
+    ) -> Session:
+        """Return the session of the run, spread over the workers of `--loop-cluster`; its results have no secrets."""
+        local = self._make_session(state, files, reporter, fence)
+        session: Session = local
+        address = self.settings.judging.cluster
+        if address and state.setup.target is not Target.WORKSPACE:
+            self.console.print_line("--loop-cluster has no effect on a document: its rules are judged here")
+        elif address:
+            from pytest_loop.cluster.cluster_session import ClusterSession
+
+            cluster = ClusterSession(local, project, address, self.console.print_line)
+            cluster.connect()
+            session = cluster
+            cleanup.callback(cluster.close)
+        return RedactedSession(session, self.redact)
 
     def _make_session(
         self, state: RunState, files: RunFiles, reporter: RunReporter, fence: RunFence

@@ -175,10 +175,11 @@ class JudgingSession:
             watch.watch_tests(session.items)
             canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
-        if self.settings.shard is not None:
+        if (shard := self.settings.shard or (self.order.shard if self.order else None)) is not None:
             from pytest_loop.session.shard import select_shard
 
-            binding.plan = select_shard(session, binding.plan, self.settings.shard)
+            seconds = self.order.durations if self.order else {}
+            binding.plan = select_shard(session, binding.plan, shard, seconds)
         if self.is_worker:
             self._folder.write_plan(binding.plan)
             return
@@ -223,7 +224,8 @@ class JudgingSession:
             self.plan = self.plan or self._controller.load_plan()
         if self.plan is not None and self._shard_file is not None and not self.config.option.collectonly:
             self._shard_file.write(session, self.plan, self.recorder.evidence, self.score.baseline)
-        if self.plan is None or self._shard_file is not None or not self.recorder.has_evidence:
+        is_shard = self._shard_file is not None or (self.order is not None and self.order.shard is not None)
+        if self.plan is None or is_shard or not self.recorder.has_evidence:
             return
         if self.order is None:
             save_durations(self.config, self.recorder.durations)

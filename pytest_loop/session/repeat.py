@@ -16,7 +16,7 @@ def fail_all_again(session: Session, order: SessionOrder, root: Path, nodeids: I
     selected = tuple(nodeids)
     if not selected:
         return True
-    result = _repeat(session, order, root, selected)
+    result = repeat_items(session, order, root, selected)
     return result is not None and set(result.failed_items).issuperset(selected)
 
 
@@ -25,14 +25,14 @@ def pass_all_now(session: Session, order: SessionOrder, root: Path, nodeids: Ite
     selected = tuple(nodeids)
     if not selected:
         return False
-    result = _repeat(session, order.model_copy(update={"can_stop_early": True}), root, selected)
+    result = repeat_items(session, order.model_copy(update={"can_stop_early": True}), root, selected)
     if result is None or result.has_failures or result.problems:
         return False
     names = {name for nodeid in result.evidence for name in (nodeid, nodeid.partition("::")[0])}
     return names.issuperset(selected)
 
 
-def _repeat(session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]) -> SessionResult | None:
+def repeat_items(session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]) -> SessionResult | None:
     """Return the result of a session with these items alone; None if it could not be carried out."""
     files = dict.fromkeys(str(root / nodeid.partition("::")[0]) for nodeid in selected)
     fields = {"selected": selected, "only": tuple(files), "canary": secrets.token_hex(8)}

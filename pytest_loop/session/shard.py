@@ -88,13 +88,16 @@ class ShardFile:
                 terminalreporter.write_line(line)
 
 
-def select_shard(session: pytest.Session, plan: SessionPlan, shard: Shard) -> SessionPlan:
+def select_shard(
+    session: pytest.Session, plan: SessionPlan, shard: tuple[int, int], seconds: Mapping[str, float]
+) -> SessionPlan:
     """Keep the items of one shard in the session, and return the plan with all shards."""
+    number, total = shard
     groups: dict[str, list[str]] = {}
     for item in session.items:
         groups.setdefault(_name_group(item), []).append(item.nodeid)
-    shards = divide_items(groups, shard.total)
-    selected = set(shards[shard.number - 1])
+    shards = divide_items(groups, total, seconds)
+    selected = set(shards[number - 1])
     session.config.hook.pytest_deselected(items=[item for item in session.items if item.nodeid not in selected])
     session.items[:] = [item for item in session.items if item.nodeid in selected]
     return plan.model_copy(update={"shards": shards})

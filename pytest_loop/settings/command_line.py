@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_loop.settings.options import HELP_GROUPS, OPTIONS
+from pytest_loop.settings.values import is_set
 
 RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
@@ -69,8 +70,7 @@ def takes_over(values: argparse.Namespace) -> bool:
     """Return whether the command line is for a run or a command around runs, and not for a session."""
     if values.help or values.version:
         return False
-    given = (getattr(values, option.key) for option in OPTIONS if option.takes_over)
-    return any(value is not None and value is not False for value in given)
+    return any(is_set(getattr(values, option.key)) for option in OPTIONS if option.takes_over)
 
 
 def find_unknown_flag(arguments: Sequence[str]) -> str | None:

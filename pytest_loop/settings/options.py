@@ -66,6 +66,7 @@ class JudgingSettings(Group):
         parse_count,
         "1",
     )
+    cluster = text("judge on the workers of a Dask scheduler (tcp://HOST:PORT), or on N processes (local:N)", "ADDRESS")
     stop_early = switch("end an evaluation at the first failure that prevents success")
     no_reuse = switch("judge every rule in every evaluation, even if none of its inputs changed")
 

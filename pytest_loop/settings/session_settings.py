@@ -11,7 +11,7 @@ import pytest
 
 from pytest_loop.settings.options import OPTIONS, PARTS, AgentSettings, JudgingSettings
 from pytest_loop.settings.rows import Group, Option
-from pytest_loop.settings.values import Shard, parse_parts
+from pytest_loop.settings.values import Shard, is_set, parse_parts
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)
 
@@ -91,8 +91,7 @@ def _parse(parse: Callable[[str], Any], text: str, name: str) -> Any:
 
 def is_given(option: Option[Any], values: argparse.Namespace) -> bool:
     """Return whether the command line has this flag."""
-    value = getattr(values, option.key)
-    return value is not None and value is not False and value != []  # 0 is a value
+    return is_set(getattr(values, option.key))
 
 
 class SessionSettings(NamedTuple):

@@ -23,6 +23,7 @@ from pytest_loop.settings.options import (
     WorkspaceSettings,
 )
 from pytest_loop.settings.session_settings import is_given, read_group
+from pytest_loop.settings.values import is_set
 from pytest_loop.settings.workload_options import WorkloadSettings
 
 
@@ -59,7 +60,7 @@ class Settings:
         names = [
             name
             for name, option in CommandSettings.get_options().items()
-            if option.takes_over and name != "resume" and _is_set(self.commands.values[name])
+            if option.takes_over and name != "resume" and is_set(self.commands.values[name])
         ]
         is_run = bool(self.start.task or self.workload.manifest) or self.commands.resume is not None
         if not is_run:
@@ -83,10 +84,6 @@ class Settings:
     def prompts(self) -> Path | None:
         """The folder with the user's prompts."""
         return self.root / self.agents.prompts if self.agents.prompts else None
-
-
-def _is_set(value: Any) -> bool:
-    return value is not None and value is not False  # 0 is the number of an iteration
 
 
 def make_default_settings(root: Path, **values: Any) -> Settings:

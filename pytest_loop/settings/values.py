@@ -141,3 +141,8 @@ def one_of(*words: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def is_set(value: object) -> bool:
+    """Return whether argparse found a flag, by its value: 0 is one."""
+    return value is not None and value is not False and value != []

@@ -18,7 +18,7 @@ MAX_LINES = 10
 # With more causes than this, tests that probably fail alike share a line.
 _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
-# What follows a name in a narrow terminal: two spaces, the start of a message, and how many fail alike.
+# Columns after a name in a narrow terminal: two spaces, the start of a message, and how many fail alike.
 _REST = 31
 
 

@@ -20,7 +20,7 @@ class Trust(Enum):
     """Whether a history was signed here, elsewhere, or not at all."""
 
     SIGNED = "signed here"
-    UNKNOWN = "written elsewhere, or by a version that did not sign"
+    UNKNOWN = "written elsewhere, or by a tool that does not sign"
     REWRITTEN = "not as this machine wrote it"
 
 

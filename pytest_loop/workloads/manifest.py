@@ -196,7 +196,7 @@ class LoadedFile(Generic[Model]):
 
 
 def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
-    """Load a file as a model whose first key is usually `first`; raise `ManifestError` with every problem."""
+    """Load a file as a model, or raise `ManifestError` with every problem; `first` is a required key."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:

@@ -114,7 +114,7 @@ class CleanRoom:
         self._archive.close()
 
     def _is_discarded(self, path: str) -> bool:
-        """Return whether a path holds copies of what was put back: nobody has to move them."""
+        """Return whether a path holds copies of what was put back: these stay where they are."""
         return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED}")
 
     @contextmanager

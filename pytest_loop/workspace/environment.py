@@ -1,4 +1,4 @@
-"""What judges a project from outside: its environment, and configuration above it and in the home folder."""
+"""Files outside of a project that judge it: its environment, and configuration above it and in the home folder."""
 
 from __future__ import annotations
 

@@ -320,6 +320,7 @@ def test_identifier_may_stand_in_the_text() -> None:
         ),
         ("pause the loop", "pytest-loop pause", ["--loop-pause"]),
         ("stop the loop", "pytest-loop stop", ["--loop-stop"]),
+        ("please stop the loop now", "pytest-loop stop", ["--loop-stop"]),
         ("attach to the loop", "pytest-loop attach", ["--loop-attach"]),
     ],
 )

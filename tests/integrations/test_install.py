@@ -108,6 +108,20 @@ def test_broken_configuration_is_refused_and_nothing_is_written(
     assert [name for name in project.rglob("*") if name.is_file()] == [project / path]
 
 
+@pytest.mark.parametrize(
+    ("client", "path"),
+    [("gemini", ".gemini/settings.json"), ("opencode", "opencode.json"), ("vscode", ".vscode/mcp.json")],
+)
+def test_comments_stay_where_the_client_reads_them(client: str, path: str, project: Path) -> None:
+    text = '{\n  // mine\n  "a": 1, // of a\n}\n'
+    (project / path).parent.mkdir(exist_ok=True)
+    (project / path).write_text(text)
+    assert main([client]) == 0
+    assert '"pytest-loop"' in (project / path).read_text()
+    main([client, "--remove"])
+    assert (project / path).read_text() == text
+
+
 def test_home_folder_is_written_only_on_request(project: Path, tmp_path: Path) -> None:
     main(["claude"])
     assert read_files(tmp_path / "home") == {}

@@ -1,4 +1,4 @@
-"""Entries of JSON files: set and removed, and all others keep their values and their order."""
+"""Entries of JSON files: set and removed without touching anything else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.integrations.json_edit import BrokenConfigurationError, Entry, remove_entry, set_entry
+from pytest_loop.integrations.json_edit import BrokenConfigurationError, Entry, load_json, remove_entry, set_entry
 
 SERVER = Entry(("mcpServers", "mine"), {"command": "sh"})
 HOOK = Entry(("hooks", "Stop"), {"hooks": [{"command": "run --mine"}]}, mark="--mine")
@@ -44,8 +44,8 @@ def drop_empty(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("entry", [SERVER, HOOK], ids=["object", "list"])
-def test_other_entries_indentation_and_order_stay_as_they_are(entry: Entry) -> None:
-    text = '{\n   "z": 1,\n   "é": "é",\n   "last": {\n      "b": 1\n   }\n}\n'
+def test_other_text_stays_as_it_is(entry: Entry) -> None:
+    text = '{\n   "z": [1,   2],\n   "é": "\\u00e9",\n   "last": {"b":1}\n}\n'
     after = set_entry(text, entry, "x.json")
     assert after.startswith(text.removesuffix("\n}\n"))
     assert remove_entry(after, entry, "x.json") == text
@@ -74,14 +74,44 @@ def test_first_item_of_several_is_removed() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{\n  "a": 1 1\n}', "x.json:2: expected JSON without comments, found"),
-        ('{\n  // mine\n  "a": 1\n}', "x.json:2: expected JSON without comments, found"),
-        ('{"hooks": []}', "x.json: expected an object at hooks"),
-        ('{"hooks": {\n"Stop": {}}}', "x.json: expected a list at hooks.Stop"),
-        ("[]", "x.json: expected an object at the top"),
+        ('{\n  "a": 1 1\n}', "x.json:2: expected JSON, found"),
+        ('{\n  # mine\n  "a": 1\n}', "x.json:2: expected JSON, found"),
+        ('{"hooks": []}', "x.json:1: expected an object at hooks"),
+        ('{"hooks": {\n"Stop": {}}}', "x.json:2: expected a list at hooks.Stop"),
+        ("[]", "x.json:1: expected an object at the top"),
     ],
 )
 def test_broken_configuration_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(BrokenConfigurationError) as error:
         set_entry(text, HOOK, "x.json")
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("entry", [SERVER, HOOK], ids=["object", "list"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  // first\n  "a": "// no comment, }", // of a\n  /* many\n     lines */\n  "b": [1, 2,], // of b\n}\n',
+        '{\n  "a": 1 // of a\n  // the end, really\n}\n',
+        '{\r\n  "a": 1, // of a\r\n  "b": {"c": "\\"//"} /* of b */\r\n}\r\n',
+        '{"a": 1, /* of a */}',
+    ],
+)
+def test_comments_and_last_commas_stay_where_they_are(text: str, entry: Entry) -> None:
+    after = set_entry(text, entry, "x.json")
+    assert set_entry(after, entry, "x.json") == after
+    assert load_json(after)[entry.keys[0]]
+    assert remove_entry(after, entry, "x.json").replace("\n", "") == text.replace("\n", "")
+
+
+def test_new_entry_follows_the_comment_of_the_last_one() -> None:
+    after = set_entry('{\n  "a": 1 // of a\n}\n', Entry(("b",), 2), "x.json")
+    assert after == '{\n  "a": 1, // of a\n  "b": 2\n}\n'
+    after = set_entry('{\n  "a": 1, // of a\n}\n', Entry(("b",), 2), "x.json")
+    assert after == '{\n  "a": 1, // of a\n  "b": 2,\n}\n'
+
+
+def test_comments_of_an_object_that_becomes_empty_stay() -> None:
+    after = set_entry("{\n  // mine\n}\n", SERVER, "x.json")
+    assert load_json(after) == {"mcpServers": {"mine": SERVER.value}}
+    assert load_json(remove_entry("{ // mine\n" + after.lstrip("{"), SERVER, "x.json")) == {}

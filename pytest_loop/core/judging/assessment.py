@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, apply_custom_score, evaluate_criteria
 from pytest_loop.core.model.evaluation import Complaint, Evaluation, RuleResult
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Severity, Verdict, sum_weights
+from pytest_loop.core.model.rules import Evidence, Finding, Phase, Result, Severity, Verdict, sum_weights
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
 from pytest_loop.core.text.lengths import clip_text, shorten
@@ -56,7 +56,7 @@ def assess(
         warnings=_build_complaints((result for result in not_passed if result.verdict is Verdict.WARN), stored),
         errors=_build_complaints((result for result in not_passed if result.verdict is Verdict.ERROR), stored),
         rule_results=tuple(stored.values()),
-        assumptions=tuple(result.rule.id for result in not_passed if _is_assumed(result)),
+        assumptions=tuple(result.rule.id for result in not_passed if result.is_assumed),
         must_not=tuple(
             blocker.rule.id
             for blocker in evaluation.blockers
@@ -126,10 +126,6 @@ def _build_complaints(results: Iterable[Result], stored: Mapping[str, RuleResult
     )
 
 
-def _is_assumed(result: Result) -> bool:
-    return result.verdict is Verdict.NA and any(piece.outcome is Outcome.ASSUMED for piece in result.evidence)
-
-
 def _find_regressions(
     stored: Iterable[RuleResult], criteria: RunCriteria, previous: Evaluation | None
 ) -> tuple[str, ...]:
@@ -137,6 +133,6 @@ def _find_regressions(
     if previous is None:
         return ()
     unmet = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS} | previous.unmet
-    judged = criteria.get_active_ids(previous.phase)
+    judged = {rule.id for rule in criteria.get_active_rules(previous.phase)}
     worse = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
     return tuple(name for name in worse if name in judged and name not in unmet)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan, Value, Verdict
 from pytest_loop.core.text.wording import format_count
+
+# The assumed duration of an item that no session has measured.
+QUICK_SECONDS = 0.01
 
 
 class ShardEvidence(Value):
@@ -33,11 +37,20 @@ class ShardEvidence(Value):
         return self.plan.shards[self.shard - 1] if 0 < self.shard <= self.total else ()
 
 
-def divide_items(groups: Mapping[str, Sequence[str]], total: int) -> tuple[tuple[str, ...], ...]:
-    """Divide items into shards of nearly equal numbers; a group stays together, and the order does not matter."""
+def divide_items(
+    groups: Mapping[str, Sequence[str]], total: int, seconds: Mapping[str, float] = MappingProxyType({})
+) -> tuple[tuple[str, ...], ...]:
+    """Divide items into shards of nearly equal duration; a group stays together, and the order does not matter.
+
+    An item whose duration is unknown is a quick one.
+    """
+    costs = {name: sum(seconds.get(item, QUICK_SECONDS) for item in sorted(items)) for name, items in groups.items()}
     shards: list[list[str]] = [[] for _ in range(total)]
-    for _, items in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
-        min(shards, key=len).extend(items)
+    loads = [0.0] * total
+    for name in sorted(groups, key=lambda name: (-costs[name], name)):
+        index = loads.index(min(loads))
+        loads[index] += costs[name]
+        shards[index] += groups[name]
     return tuple(tuple(sorted(shard)) for shard in shards)
 
 
@@ -71,17 +84,23 @@ def _find_difference(shard: ShardEvidence, first: ShardEvidence) -> str:
     for name, value in first.origin.items():
         if shard.origin.get(name) != value:
             return f"its {name} is {shard.origin.get(name) or 'unknown'}, expected {value or 'none'}"
-    rules, expected_rules = _collect_rules(shard.plan), _collect_rules(first.plan)
-    if rule := _find_changed(rules, expected_rules):
-        return f"it was judged by other rules, {rule} differs"
-    if shard.plan.shards != first.plan.shards:
-        items = {item for items in shard.plan.shards for item in items}
-        expected_items = {item for items in first.plan.shards for item in items}
-        return f"it collected other items, such as {min(items ^ expected_items, default='in other shards')}"
-    if shard.plan.items != first.plan.items:
-        return f"it bound other rules to {_find_changed(shard.plan.items, first.plan.items)}"
+    if difference := find_plan_difference(shard.plan, first.plan):
+        return difference
     if (shard.baseline, shard.has_own_score) != (first.baseline, first.has_own_score):
         return "it has another baseline or another hook pytest_loop_score"
+    return ""
+
+
+def find_plan_difference(plan: SessionPlan, expected: SessionPlan) -> str:
+    """Return in what two plans differ, whatever the order of their items; empty if they are the same."""
+    if rule := _find_changed(_collect_rules(plan), _collect_rules(expected)):
+        return f"it was judged by other rules, {rule} differs"
+    if plan.shards != expected.shards:
+        items = {item for items in plan.shards for item in items}
+        expected_items = {item for items in expected.shards for item in items}
+        return f"it collected other items, such as {min(items ^ expected_items, default='in other shards')}"
+    if plan.items != expected.items:
+        return f"it bound other rules to {_find_changed(plan.items, expected.items)}"
     return ""
 
 

@@ -25,10 +25,11 @@ def is_budget_exceeded(state: RunState) -> bool:
     """Completed steps took too long, or, before an agent is asked again, money or tokens are used up."""
     names = ("seconds", "usd", "tokens") if _asks_agent(state) else ("seconds",)
     budgets = get_budgets(state)
-    return any(_is_used_up(*budgets[name]) for name in names)
+    return any(is_used_up(*budgets[name]) for name in names)
 
 
-def _is_used_up(used: float | None, limit: float | None) -> bool:
+def is_used_up(used: float | None, limit: float | None) -> bool:
+    """Return whether a limit is reached, as far as that is known."""
     return used is not None and limit is not None and used >= limit
 
 

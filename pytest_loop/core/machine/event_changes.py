@@ -257,13 +257,10 @@ def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
 
 def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
     """Return the limits that a payload names as it names them; others stay."""
-    given = payload.model_fields_set
-    named: Changes = {name: getattr(payload, name) for name in ("usd", "tokens") if name in given}
-    others = ("max_iterations", "max_completed_phase_seconds")
-    return {
-        "limits": state.setup.limits.model_copy(update=named),
-        **{name: getattr(payload, name) for name in others if name in given},
-    }
+    named: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
+    budgets = {name: value for name, value in named.items() if name in ("usd", "tokens")}
+    others = {name: value for name, value in named.items() if name in ("max_iterations", "max_completed_phase_seconds")}
+    return {"limits": state.setup.limits.model_copy(update=budgets), **others}
 
 
 def _reopen(state: RunState) -> Changes:

@@ -225,9 +225,13 @@ class Result(NamedTuple):
         return self.verdict in (Verdict.FAIL, Verdict.ERROR) and self.rule.is_blocking
 
     @property
+    def is_assumed(self) -> bool:
+        """Whether it waits for a person."""
+        return self.verdict is Verdict.NA and any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
+
+    @property
     def is_unverified(self) -> bool:
-        is_assumed = any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
-        return self.verdict is Verdict.NA and self.rule.is_blocking and is_assumed
+        return self.is_assumed and self.rule.is_blocking
 
 
 @dataclass(frozen=True)

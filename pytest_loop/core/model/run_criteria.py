@@ -85,9 +85,6 @@ class RunCriteria(Value):
     def get_active_rules(self, phase: Phase) -> tuple[RunRule, ...]:
         return self._by_phase[phase]
 
-    def get_active_ids(self, phase: Phase) -> frozenset[str]:
-        return self._ids_by_phase[phase]
-
     @cached_property
     def _by_phase(self) -> dict[Phase, tuple[RunRule, ...]]:
         return {
@@ -98,10 +95,6 @@ class RunCriteria(Value):
     @cached_property
     def by_id(self) -> dict[str, RunRule]:
         return {rule.id: rule for rule in self.rules}
-
-    @cached_property
-    def _ids_by_phase(self) -> dict[Phase, frozenset[str]]:
-        return {phase: frozenset(rule.id for rule in self.get_active_rules(phase)) for phase in self.phase}
 
     @cached_property
     def session_criteria(self) -> Criteria:

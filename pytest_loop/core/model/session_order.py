@@ -16,10 +16,11 @@ class SessionOrder(Value):
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
     - `can_reuse`: whether `cached_evidence` may be filled, for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
-    - `left_out`: files and folders in which nothing is collected; `only`: the files in which alone something is.
-    - `selected`: the items, or the files of items, that alone run; empty for all.
+    - `left_out`: files and folders in which nothing is collected; `only`: the only files that are; empty for all.
+    - `selected`: the only items that run, or the files of these items; empty for all.
     - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
+    - `shard`: the number of the shard that is judged, and how many there are.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 
@@ -40,4 +41,5 @@ class SessionOrder(Value):
     durations: dict[str, float] = Field(default_factory=dict)
     failed_before: tuple[str, ...] = ()
     cached_evidence: dict[str, Any] = Field(default_factory=dict)
+    shard: tuple[int, int] | None = None
     columns: int = 0

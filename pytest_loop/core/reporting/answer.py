@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_loop.core.events.run_payloads import Answered, LimitsRaised
-from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.machine.budgets import get_budgets, is_used_up
 from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.run_state import UNCHANGED_FILES, RunState
 from pytest_loop.core.model.vocabulary import Reason, parse_reason
@@ -62,7 +62,7 @@ def make_room(state: RunState) -> dict[str, Any]:
     if state.iteration >= state.max_iterations:
         room["max_iterations"] = state.iteration + 1
     for name, (used, limit) in get_budgets(state).items():
-        if used is not None and limit is not None and used >= limit:
+        if used is not None and is_used_up(used, limit):
             amount = used + used / state.iteration
             room[_FIELDS[name]] = amount if name == "usd" else math.ceil(amount)
     return room

@@ -36,7 +36,7 @@ _MISSING_TOOL = re.compile(
 
 
 def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
-    """Split a command that runs without a shell; raise `ValueError` with an advice for shell operators."""
+    """Split a command that runs without a shell; raise `ValueError` with advice for shell operators."""
     try:
         symbols = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         words = shlex.split(command)

@@ -49,7 +49,7 @@ class DirectLauncher:
 
 
 def _run_session(command: Command, environment: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
-    """Become the session."""
+    """Run the session in this fork, and end with it."""
     code = 3
     try:
         os.setsid()

@@ -1,0 +1,1 @@
+"""Judge on several workers: the only folder that knows Dask, and imported only for `--loop-cluster`."""

@@ -1,0 +1,90 @@
+"""The tree of a worker: files rebuilt from pieces that are stored by their hash, and checked by it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_loop.cluster.job import Piece
+from pytest_loop.workspace.file_tree import FileEntry, FileKind
+from pytest_loop.workspace.file_writer import write_entry
+
+Contents = Mapping[str, bytes]
+_MAX_AGE = 7 * 24 * 3600
+
+
+def find_base() -> Path:
+    """Return the folder of this user on this host that holds all pieces and trees."""
+    return Path(tempfile.gettempdir()).resolve() / f"pytest-loop-cluster-{os.getuid()}"
+
+
+def find_store() -> Path:
+    """Return the folder of pieces."""
+    return find_base() / "pieces"
+
+
+def make_folders() -> Path:
+    """Make the folders of pieces and trees, and return that of trees; raise an error if another user made them."""
+    for folder in (find_base(), find_store(), find_base() / "trees"):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{folder} belongs to another user")
+    return find_base() / "trees"
+
+
+def remove_old_files() -> None:
+    """Delete pieces and trees of killed workers that are a week old; a piece that is used again is sent again."""
+    oldest = time.time() - _MAX_AGE
+    for path in find_base().glob("*/*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def store_pieces(contents: Contents) -> None:
+    """Store pieces that are not there yet."""
+    store = find_store()
+    for digest, data in contents.items():
+        draft = store / f"{uuid.uuid4().hex}.tmp"
+        draft.write_bytes(data)
+        draft.replace(store / digest)
+
+
+def list_missing(digests: Iterable[str]) -> tuple[str, ...]:
+    """Return the pieces that this host does not have."""
+    store = find_store()
+    return tuple(digest for digest in dict.fromkeys(digests) if not (store / digest).exists())
+
+
+def build_tree(folder: Path, pieces: Mapping[str, Piece]) -> tuple[str, ...]:
+    """Write all files, and return the pieces that turned out to be damaged; these are deleted."""
+    store, damaged = find_store(), []
+    for path, piece in pieces.items():
+        data = (store / piece.digest).read_bytes()
+        if hashlib.sha256(data).hexdigest() != piece.digest:
+            with suppress(FileNotFoundError):
+                (store / piece.digest).unlink()
+            damaged.append(piece.digest)
+            continue
+        write_entry(folder, path, FileEntry(FileKind(piece.kind), mode=piece.mode), data)
+    return tuple(damaged)
+
+
+def find_changed(folder: Path, pieces: Mapping[str, Piece], paths: Iterable[str]) -> list[str]:
+    """Return those of `paths` whose files are not what the pieces say."""
+    return [path for path in paths if path in pieces and _hash_file(folder / path) != pieces[path].digest]
+
+
+def _hash_file(path: Path) -> str:
+    try:
+        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    except OSError:
+        return ""
+    return hashlib.sha256(data).hexdigest()

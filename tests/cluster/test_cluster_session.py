@@ -1,0 +1,242 @@
+"""Evaluations on workers, with a pool in this process and with processes that are killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.cluster import tree
+from pytest_loop.cluster.cluster_session import ClusterSession
+from pytest_loop.cluster.job import Answer, Job
+from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
+from pytest_loop.core.model.rules import Outcome
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import SubprocessSession
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+ORDER = SessionOrder(canary="a1b2c3d4")
+
+
+class InlineExecutor(Executor):
+    """Judge at once in this process; `change` may replace a job before, and its answer after."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.sent: list[int] = []
+        self.change_job: Callable[[Job], Job] = lambda job: job
+        self.change_answer: Callable[[Answer], Answer] = lambda answer: answer
+
+    def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
+        text, contents = arguments
+        future: Future[Any] = Future()
+        job = Job.model_validate_json(text)
+        self.jobs.append(job)
+        self.sent.append(sum(map(len, contents.values())))
+        try:
+            answer = Answer.model_validate_json(function(self.change_job(job).model_dump_json().encode(), contents))
+            future.set_result(self.change_answer(answer).model_dump_json().encode())
+        except OSError as error:
+            future.set_exception(error)
+        return future
+
+
+@dataclass
+class Cluster:
+    """A project, a session here, and one on two workers in this process."""
+
+    path: Path
+    lines: list[str] = field(default_factory=list)
+    executor: InlineExecutor = field(default_factory=InlineExecutor)
+
+    def __post_init__(self) -> None:
+        self.write("pytest.ini", "[pytest]\n")
+        place = ("--rootdir", str(self.path), "-c", str(self.path / "pytest.ini"))
+        self.local = SubprocessSession(
+            ("-q", "-p", "no:cacheprovider", *place), self.path, 60.0, os.environ, lambda _data: None
+        )
+        self.project = SealedFiles(self.path, self.path / ".loop" / "run", ["/tests/"])
+        self.session = ClusterSession(self.local, self.project, "inline", self.lines.append, self.open_pool)
+
+    def open_pool(self, _address: str) -> Pool:
+        return Pool(self.executor, 2, lambda: None)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def evaluate(self) -> SessionResult:
+        self.project.record_start()
+        return self.session.evaluate(ORDER)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Two files of tests for one module; pieces are stored in a folder of their own."""
+    (tmp_path / "store").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "store"))
+    cluster = Cluster(tmp_path / "project")
+    cluster.write("shop.py", "RATE = 19\n")
+    for name in ("one", "two"):
+        cluster.write(f"tests/test_{name}.py", f"import shop\n\ndef test_{name}():\n    assert shop.RATE == 19\n")
+    yield cluster
+    cluster.session.close()
+    cluster.project.close()
+
+
+def find_outcomes(result: SessionResult) -> dict[str, Outcome]:
+    return {name.rpartition("::")[2]: evidence.outcome for name, evidence in result.evidence.items()}
+
+
+def test_shards_have_the_result_of_a_session_here(cluster: Cluster) -> None:
+    there = cluster.evaluate()
+    assert cluster.lines == []
+    here = cluster.local.evaluate(ORDER)
+    assert find_outcomes(there) == find_outcomes(here) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
+    assert (there.exit_status, there.failed_count, there.contradictions) == (0, 0, [])
+    assert there.plugins == here.plugins
+    assert there.canaries
+    assert all(there.canaries)
+
+
+@pytest.mark.thorough
+def test_only_what_changed_is_sent_again(cluster: Cluster) -> None:
+    cluster.evaluate()
+    first = cluster.executor.sent
+    cluster.executor.sent = []
+    cluster.write("shop.py", "RATE = 20\n")
+    result = cluster.evaluate()
+    assert find_outcomes(result) == {"test_one": Outcome.FAILED, "test_two": Outcome.FAILED}
+    assert (max(first) > 100, max(cluster.executor.sent)) == (True, len("RATE = 20\n"))
+
+
+Change = Callable[[Cluster], None]
+
+
+def make_environment_differ(cluster: Cluster) -> None:
+    cluster.executor.change_job = lambda job: job.model_copy(update={"environment": {"Python": "3.9.1"}})
+
+
+def install_project(cluster: Cluster) -> None:
+    cluster.executor.change_job = lambda job: job.model_copy(update={"modules": ("pydantic",)})
+
+
+def change_sealed_file(cluster: Cluster) -> None:
+    text = "from pathlib import Path\n\ndef test_two():\n    Path(__file__).write_text('')\n"
+    cluster.write("tests/test_two.py", text)
+
+
+def lose_evidence(cluster: Cluster) -> None:
+    cluster.executor.change_answer = lambda answer: answer.model_copy(update={"evidence": {}})
+
+
+def skip_canary(cluster: Cluster) -> None:
+    cluster.executor.change_answer = lambda answer: answer.model_copy(update={"canaries": ()})
+
+
+def end_early(cluster: Cluster) -> None:
+    changes = {"exit_status": None, "ending": "signal 9"}
+    cluster.executor.change_answer = lambda answer: answer.model_copy(update=changes)
+
+
+def judge_by_other_rules(cluster: Cluster) -> None:
+    def change(answer: Answer) -> Answer:
+        is_second = len(cluster.executor.jobs) % 2 == 0
+        return answer.model_copy(update={"plan": None}) if is_second else answer
+
+    cluster.executor.change_answer = change
+
+
+def fill_disk(cluster: Cluster) -> None:
+    def fail(_job: Job) -> Job:
+        raise OSError(28, "No space left on device")
+
+    cluster.executor.change_job = fail
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (make_environment_differ, "another environment: "),
+        pytest.param(
+            install_project,
+            "pydantic is installed there, and would be judged in place of the project",
+            marks=pytest.mark.thorough,
+        ),
+        (change_sealed_file, "sealed files were changed while they judged: tests/test_two.py"),
+        pytest.param(lose_evidence, "shard 1 did not report every item", marks=pytest.mark.thorough),
+        pytest.param(skip_canary, "shard 1 did not run its hidden test", marks=pytest.mark.thorough),
+        (end_early, "shard 1 ended with signal 9"),
+        pytest.param(
+            judge_by_other_rules,
+            "shard 2 does not belong to shard 1: it was judged by other rules, tests differs",
+            marks=pytest.mark.thorough,
+        ),
+        (fill_disk, "a shard was lost 4 times: [Errno 28] No space left on device"),
+    ],
+)
+def test_what_a_worker_cannot_judge_is_judged_here(cluster: Cluster, change: Change, message: str) -> None:
+    change(cluster)
+    result = cluster.evaluate()
+    assert set(find_outcomes(result)) == {"test_one", "test_two"}
+    assert len(cluster.lines) == 1
+    assert cluster.lines[0].startswith("judged here, not on inline: ")
+    assert message in cluster.lines[0]
+
+
+@pytest.mark.thorough
+def test_a_failure_of_the_other_folder_is_repeated_here(cluster: Cluster) -> None:
+    text = f"import os\n\ndef test_two():\n    assert os.getcwd() == {str(cluster.path)!r}\n"
+    cluster.write("tests/test_two.py", text)
+    result = cluster.evaluate()
+    assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
+    assert (result.has_failures, result.list_contradictions(), cluster.lines) == (False, [], [])
+
+
+@pytest.mark.thorough
+def test_damaged_pieces_are_sent_again(cluster: Cluster) -> None:
+    cluster.evaluate()
+    for piece in tree.find_store().iterdir():
+        piece.write_bytes(b"RATE = 0\n")
+    assert set(find_outcomes(cluster.evaluate()).values()) == {Outcome.PASSED}
+    assert cluster.lines == []
+
+
+def test_a_killed_worker_loses_no_verdict(cluster: Cluster, tmp_path: Path) -> None:
+    """The first test kills its worker once: the session's parent, which is a process of the pool."""
+    marker = tmp_path / "killed"
+    text = f"""
+import os
+from pathlib import Path
+
+def test_one():
+    try:
+        Path({str(marker)!r}).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(int(Path({str(tmp_path / "worker")!r}).read_text()), 9)
+"""
+    cluster.write("tests/test_one.py", text)
+    cluster.session.open_pool = lambda _address: open_pool("local:1")
+    cluster.session.connect()
+    pool: Any = cluster.session._pool
+    (tmp_path / "worker").write_text(str(pool.executor.submit(os.getpid).result()))
+    result = cluster.evaluate()
+    assert marker.exists()
+    assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
+    assert cluster.lines == []
+
+
+@pytest.mark.parametrize("address", ["local:0", "local:two", "here", "ssh:hosts.txt"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(
+        ClusterError, match=f"expected tcp://HOST:PORT of a Dask scheduler or local:N, found '{address}'"
+    ):
+        open_pool(address)
