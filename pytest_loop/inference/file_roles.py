@@ -44,7 +44,8 @@ def find_named_files(task: str) -> tuple[str, ...]:
                 edited = _PURPOSE.split(edited)[0]
             paths = [match[0].rstrip(".") for match in _PATH.finditer(edited)]
             if not paths and _RECORDED.search(edited):
-                paths = _FOLDER.findall(edited)
+                # A pattern with a wildcard is as strong as that of a file in the folder.
+                paths = [f"{folder.rstrip('/')}/**" for folder in _FOLDER.findall(edited)]
             patterns += [f"/{path}" if "/" in path else path for path in paths]
     return tuple(dict.fromkeys(patterns))
 

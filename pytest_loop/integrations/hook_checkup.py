@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import shutil
 import sys
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.integrations.client_files import CLIENTS, GATE, JsonPart, find_git_root
+from pytest_loop.integrations.json_edit import load_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,7 +40,7 @@ def render_hook_lines(folder: Path, environment: Mapping[str, str]) -> Iterator[
     for name, client in CLIENTS.items():
         hooks = {folder / part.path for part in client.parts if isinstance(part, JsonPart) and part.is_gate}
         for hook in hooks:
-            line = next(_find_gates(_read(_load_json, hook)), "")
+            line = next(_find_gates(_read(load_json, hook)), "")
             if line:
                 problem = _find_problem(name, line, Place(folder, hook, environment))
                 yield f"Stop hook of {name}: " + (f"it does nothing, because {problem}" if problem else "in place")
@@ -68,9 +67,9 @@ def _check_codex(place: Place) -> str:
 
 
 def _check_gemini(place: Place) -> str:
-    settings = _read(_load_json, place.home / ".gemini" / "settings.json")
+    settings = _read(load_json, place.home / ".gemini" / "settings.json")
     is_off = settings.get("security", {}).get("folderTrust", {}).get("enabled") is False
-    rows = _read(_load_json, place.home / ".gemini" / "trustedFolders.json").items()
+    rows = _read(load_json, place.home / ".gemini" / "trustedFolders.json").items()
     folders = (
         str(Path(path).parent if trust == "TRUST_PARENT" else path) for path, trust in rows if "DO_NOT" not in trust
     )
@@ -80,7 +79,7 @@ def _check_gemini(place: Place) -> str:
 
 
 def _check_copilot(place: Place) -> str:
-    config = _read(_load_json, place.home / ".copilot" / "config.json")
+    config = _read(load_json, place.home / ".copilot" / "config.json")
     if place.is_inside(iter(config.get("trustedFolders", config.get("trusted_folders", [])))):
         return ""
     return "Copilot does not trust this folder: start copilot here once"
@@ -100,11 +99,6 @@ def _read(load: Callable[[str], Any], path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return data if isinstance(data, dict) else {}
-
-
-def _load_json(text: str) -> Any:
-    """Return the value of a JSON text whose comments have lines of their own, as Copilot writes them."""
-    return json.loads(re.sub(r"(?m)^\s*//.*", "", text))
 
 
 def _find_gates(value: Any) -> Iterator[str]:

@@ -88,6 +88,10 @@ class _CanaryItem(pytest.Function):
     def setup(self) -> None:
         """Skip autouse fixtures."""
 
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ARG002
+        """Return the message alone: a traceback costs 15 ms."""
+        return str(excinfo.value)
+
 
 def _list_failing_tests(token: str) -> Iterator[Callable[[], object]]:
     """Yield tests that must fail, each by another way of testing, with the token in their message."""

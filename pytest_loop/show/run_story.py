@@ -111,6 +111,8 @@ class RunStory:
 
     def _list_notes(self, state: RunState, evaluation: Evaluation) -> Iterator[str]:
         yield from _render_setup_errors(evaluation)
+        if evaluation.is_reached and state.signals.exit_signal is False:
+            yield "it passes, but the agent says that it is not done"
         if evaluation.must_not:
             yield f"forbidden, and true now: {list_names(evaluation.must_not, SHOWN_NAMES)}"
         if evaluation.assumptions:

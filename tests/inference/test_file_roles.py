@@ -21,7 +21,7 @@ from pytest_loop.inference.file_roles import find_judging_scripts, find_named_fi
         ("change the total until tests/test_shop.py passes", ()),
         ("fix tests/test_shop.py", ()),
         ("correct the expected total in data/prices.json", ("/data/prices.json",)),
-        ("update the golden files in tests/golden", ("/tests/golden",)),
+        ("update the golden files in tests/golden", ("/tests/golden/**",)),
         ("update the tests in tests/unit", ()),
         ("adapt shop.py to tests/test_shop.py", ("shop.py",)),
         ("update shop.py to satisfy tests/test_shop.py", ("shop.py",)),

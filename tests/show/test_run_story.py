@@ -156,6 +156,11 @@ def test_findings_errors_and_doubts_are_told() -> None:
     ]
 
 
+def test_agent_that_is_not_done_is_told() -> None:
+    story = RunStory("a.x").evaluate(["a.x"]).refine(exit_signal=False).evaluate()
+    assert tell(story)[-1] == "       it passes, but the agent says that it is not done"
+
+
 # -- the draft
 
 

@@ -105,8 +105,7 @@ def _is_in_product(path: str, packages: Iterable[str]) -> bool:
 
 def _has_helper_name(path: str) -> bool:
     *folders, name = path.removesuffix(".py").split("/")
-    names = (name, *(folder for folder in folders if folder != "testing"))
-    return any(map(_HELPER_NAME.fullmatch, names))
+    return any(part != "testing" and _HELPER_NAME.fullmatch(part) for part in (name, *folders))
 
 
 def _has_own_test(path: str, facts: ReadFacts) -> bool:

@@ -59,6 +59,8 @@ def test_data_that_test_code_opens_is_sealed(path: str, owner: str, is_sealed: b
         ("shop_fixtures.py", {}, True),
         ("helpers/compare.py", {}, True),
         ("testing/__init__.py", {}, False),
+        ("testing.py", {}, False),
+        ("testing.py", {"testing.py": PYTEST}, True),
         ("checks.py", {"checks.py": PYTEST}, True),
         ("shop.py", {"shop.py": "x = 1\n"}, False),
         ("helpers.py", {"shop.py": "from helpers import add\n"}, False),
