@@ -54,7 +54,7 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
     process.returncode = 0  # keeps Popen from warning about a child that is still running
     print_line(f"{files.alias} works in the background: process {process.pid}, log {files.log.path}")
     print_line(
-        f"follow it with pytest --loop-attach={files.alias}, end it with pytest --loop-stop --loop-alias={files.alias}"
+        f"follow it with pytest-loop attach --run {files.alias}, end it with pytest-loop stop --run {files.alias}"
     )
     return 0
 
@@ -72,7 +72,7 @@ def count_attempt(files: RunFiles, *, force: bool) -> int:
         place = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(
             f"{files.alias} was taken up {attempts} times at {place}, and its process died each time: "
-            f"find out why, then go on with pytest --loop-resume={files.alias} --loop-force"
+            f"find out why, then go on with pytest-loop resume --run {files.alias} --force"
         )
     return attempts + 1
 
@@ -85,7 +85,7 @@ def attach(settings: Settings, store: Store, console: Console) -> int:
     try:
         _follow_log(files, console.stream)
     except KeyboardInterrupt:
-        console.print_line(f"\n{files.alias} goes on: end it with pytest --loop-stop --loop-alias={files.alias}")
+        console.print_line(f"\n{files.alias} goes on: end it with pytest-loop stop --run {files.alias}")
         return int(pytest.ExitCode.INTERRUPTED)
     state, history = files.read()
     if settings.output.json:
@@ -93,7 +93,7 @@ def attach(settings: Settings, store: Store, console: Console) -> int:
     if state.is_over:
         return get_exit_code(state)
     condition = describe_condition(state, files)
-    console.print_line(f"{files.alias} is {condition}: go on with pytest --loop-resume={files.alias}")
+    console.print_line(f"{files.alias} is {condition}: go on with pytest-loop resume --run {files.alias}")
     return int(pytest.ExitCode.INTERRUPTED)
 
 
@@ -125,7 +125,7 @@ def pause(settings: Settings, store: Store, console: Console) -> int:
     files.request_pause()
     is_paused = wait_until(lambda: not files.is_busy, WAIT_SECONDS)
     action = f"paused {files.alias}" if is_paused else f"asked {files.alias} to pause"
-    console.print_line(f"{action}: go on with pytest --loop-resume={files.alias}")
+    console.print_line(f"{action}: go on with pytest-loop resume --run {files.alias}")
     if settings.output.json:
         write_json(build_result(files, *files.read()), settings.output.json, console.print_line)
     return 0

@@ -28,6 +28,7 @@ _DRIVING = (
     "judge",
     *_LIMITS,
     "workload",
+    "fence-allow",
     "keep",
     "yes",
     "force",

@@ -105,7 +105,7 @@ class RunControl:
         """Restore the files of an iteration that the run has judged."""
         files = find_run(self.store, self.settings.start.alias)
         if files.is_busy:
-            raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
+            raise StateError(f"{files.alias} is running: stop it first with pytest-loop stop --run {files.alias}")
         state, history = files.read()
         if state.setup.target is Target.ARTIFACT:
             raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
@@ -126,7 +126,7 @@ class RunControl:
         runs = self.store.list_runs() if alias == "all" else [self.store.get_existing_run(alias)]
         active = [files.alias for files in runs if files.is_busy]
         self.console.print_lines(
-            f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}" for alias in active
+            f"{alias} is running and stays: stop it first with pytest-loop stop --run {alias}" for alias in active
         )
         idle = [files for files in runs if files.alias not in active]
         names = [files.alias for files in idle]

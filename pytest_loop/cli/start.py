@@ -99,7 +99,7 @@ class Start:
             with interrupt_on_signals():
                 return self._execute()
         except KeyboardInterrupt:
-            hint = "the run can go on with pytest --loop-resume" if self.is_started else "nothing was started"
+            hint = "the run can go on with pytest-loop resume" if self.is_started else "nothing was started"
             self.console.print_line(f"interrupted: {hint}")
             return int(pytest.ExitCode.INTERRUPTED)
         finally:

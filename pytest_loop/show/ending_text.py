@@ -184,18 +184,18 @@ def format_answer_command(state: RunState) -> str:
 
 def format_resume_command(state: RunState) -> str:
     """Return the command that continues the run, or that starts a new one."""
-    resume = f"pytest --loop-resume={state.task_alias}"
+    resume = f"pytest-loop resume --run {state.task_alias}"
     if not state.is_over:
         return resume
     names = state.evaluation.assumptions if state.evaluation else ()
     row = find_row(state.stop.reason)
     flags = row.resume_with.format(
-        more_iterations=state.max_iterations + 4, confirmations=" ".join(f"--loop-confirm {name}" for name in names)
+        more_iterations=state.max_iterations + 4, confirmations=" ".join(f"--confirm {name}" for name in names)
     )
     if row.needs_answer:
         return format_answer_command(state)
     if _is_search_exhausted(state) and "max_iterations" in row.reopened_by:
-        flags += " --loop-agent NAME (another agent: the built-in search has found nothing more)"
+        flags += " --agent NAME (another agent: the built-in search has found nothing more)"
     if not row.is_success:
         return f"{resume} {flags}".rstrip()
     manifest = state.experiment.manifest if isinstance(state, ExperimentState) else ""

@@ -36,7 +36,7 @@ _SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
-def translate_errors(action: str, path: Path, next_step: str = "go on with pytest --loop-resume") -> Iterator[None]:
+def translate_errors(action: str, path: Path, next_step: str = "go on with pytest-loop resume") -> Iterator[None]:
     """Raise `StateError` for an OSError: what cannot be done, why, and what to do about it."""
     try:
         yield

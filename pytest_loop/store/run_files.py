@@ -180,7 +180,7 @@ class RunFiles:
         if interference:
             raise StateError(
                 f"{self.history} was {interference} while the run was going on; what this process knew is written "
-                f"again: look who did that, then go on with pytest --loop-resume={self.alias}"
+                f"again: look who did that, then go on with pytest-loop resume --run {self.alias}"
             )
 
     def write_snapshot(self, state: RunState) -> None:

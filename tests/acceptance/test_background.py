@@ -87,7 +87,7 @@ def test_four_runs_work_side_by_side_and_a_fifth_is_refused(run: Pytest, project
     for alias in NAMES:
         done = start_detached(run, project, alias)
         assert done.returncode == 0, done
-        assert f"follow it with pytest --loop-attach={alias}" in done.stdout
+        assert f"follow it with pytest-loop attach --run {alias}" in done.stdout
     fifth = start_detached(run, project, "echo")
     assert fifth.returncode == pytest.ExitCode.USAGE_ERROR
     lines = r"  alpha \(iteration \d\): .+\n  bravo .+\n  charlie .+\n  delta .+\n"
@@ -138,7 +138,7 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
         follower.send_signal(signal.SIGINT)
         output = follower.stdout.read()
     assert follower.returncode == pytest.ExitCode.INTERRUPTED
-    assert "alpha goes on: end it with pytest --loop-stop --loop-alias=alpha" in output
+    assert "alpha goes on: end it with pytest-loop stop --run alpha" in output
     assert read_conditions(run) == {"alpha": "running"}
     assert run("--loop-stop").returncode == 0
     stopped = run("--loop-attach")
@@ -150,11 +150,11 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
 def test_pause_interrupts_the_agent_and_resume_continues(run: Pytest, project: Path) -> None:
     start_detached(run, project, "alpha")
     paused = run("--loop-pause")
-    assert (paused.returncode, paused.stdout) == (0, "paused alpha: go on with pytest --loop-resume=alpha\n")
+    assert (paused.returncode, paused.stdout) == (0, "paused alpha: go on with pytest-loop resume --run alpha\n")
     assert read_conditions(run) == {"alpha": "paused"}
     result = run("--loop-attach")
     assert result.returncode == pytest.ExitCode.INTERRUPTED
-    assert result.stdout.endswith("alpha is paused: go on with pytest --loop-resume=alpha\n")
+    assert result.stdout.endswith("alpha is paused: go on with pytest-loop resume --run alpha\n")
     again = run("--loop-pause=alpha", "--loop-json", "-")
     assert again.stderr == "nobody works on alpha: running (paused)\n"
     assert run("--loop-resume", "alpha", "--loop-detach", "--loop-json", "-").returncode == 0
@@ -220,7 +220,7 @@ def test_run_that_always_dies_is_resumed_three_times_unless_forced(run: Pytest, 
         assert refused.returncode == pytest.ExitCode.USAGE_ERROR
         assert (
             "alpha was taken up 3 times at PRODUCE_PREPARE of iteration 1, and its process died each time: "
-            "find out why, then go on with pytest --loop-resume=alpha --loop-force"
+            "find out why, then go on with pytest-loop resume --run alpha --force"
         ) in refused.stderr
     assert run("--loop-resume", "--loop-detach", "-vv").returncode == pytest.ExitCode.USAGE_ERROR
     assert run("--loop-resume", "--loop-force", "--loop-detach", "-vv").returncode == 0

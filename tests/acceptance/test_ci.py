@@ -65,7 +65,7 @@ def test_summary_and_annotations_describe_the_run(
     assert lines.index(f"::{muted.removeprefix('::stop-commands::')}::") > lines.index(muted)
     text = (pytester.path / "summary.md").read_text()
     assert "| 2 | A | 0.5 | fail | 1 of 2 | 1 | 0 |\n\n- iteration 2: fixed `test_it.py::test_refined`\n" in text
-    assert "- continue: `pytest --loop-resume=write-a-guide --loop-max-iterations 6`\n" in text
+    assert "- continue: `pytest-loop resume --run write-a-guide --max-iterations 6`\n" in text
 
 
 @pytest.mark.measured

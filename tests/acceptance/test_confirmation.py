@@ -119,7 +119,7 @@ def test_unanswered_review_is_asked_again_on_resume(project: Path) -> None:
     ask_always(project)
     output = run_at_terminal(project, *make_arguments(), answers="y\ny\n\n", expected=1)
     assert " · unconfirmed: " in output
-    assert "question: The review is outstanding: is it done?\ncontinue: pytest --loop-resume=notes" in output
+    assert "question: The review is outstanding: is it done?\ncontinue: pytest-loop resume --run notes" in output
     again = run_at_terminal(project, "--loop-resume=notes", answers="y\n", expected=0)
     assert "done in " in again
     assert len(list((project / "prompts").iterdir())) == 2
@@ -467,7 +467,7 @@ def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: 
     done = run(*make_arguments("--loop-yes", "--loop-max-iterations", "9"))
     assert " · same_error: " in done.stdout
     assert "pattern: same failure: the same rules fail for 3 iterations, with the same message" in done.stdout
-    assert "continue: pytest --loop-resume=notes --loop-max-iterations 13" in done.stdout
+    assert "continue: pytest-loop resume --run notes --max-iterations 13" in done.stdout
     status = run("--loop-status")
     assert "breakers: stuck 3 of 5, same_error 3 of 3, thrashing 0 of 5, stagnation 0 of 2" in status.stdout
     (project / "agent.py").write_text(AGENT)

@@ -81,7 +81,7 @@ def test_plateau_stops_a_run_without_success(run_writer: Callable[..., str], pro
     (project / "pytest.ini").write_text(f"[pytest]\n{setting}\nloop_same_error = 0\nloop_thrashing = 0\n")
     output = run_writer("--loop-max-iterations", "9")
     assert f" · {reason}: " in output
-    assert "continue: pytest --loop-resume=words --loop-max-iterations 13" in output
+    assert "continue: pytest-loop resume --run words --max-iterations 13" in output
 
 
 def test_plateau_must_be_between_0_and_1(run_writer: Callable[..., str], run: Pytest, project: Path) -> None:

@@ -72,7 +72,7 @@ def test_report_shows_the_latest_run_unless_an_alias_is_given(run_command: RunCo
     text = (project / "it.html").read_text(encoding="utf-8")
     assert "Not over yet: older" in text
     assert "<dd>running (paused)</dd>" in text
-    assert "pytest --loop-resume=older</pre>" in text
+    assert "pytest-loop resume --run older</pre>" in text
 
 
 def test_report_path_of_the_ini_file_is_overridden_by_the_option(run_command: RunCommand, project: Path) -> None:

@@ -136,7 +136,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
             "still failing: a.content.usage",
             "pattern: same failure: the same rules fail *",
             "question: *",
-            "continue: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
+            "continue: pytest-loop resume --run write-a-guide --max-iterations 6",
         ]
     )
     again = project.runpytest_subprocess("--loop-resume")
@@ -258,7 +258,7 @@ def test_template_judges_without_a_rule_file(pytester: pytest.Pytester) -> None:
         "--loop-task", "Mend the guide", "--loop-template", "docs", "--loop-artifact", "guide.md", *AGENT
     )
     result.stdout.fnmatch_lines(
-        ["stopped after * · unconfirmed: *", "continue: pytest --loop-resume=mend-the-guide --loop-confirm *"]
+        ["stopped after * · unconfirmed: *", "continue: pytest-loop resume --run mend-the-guide --confirm *"]
     )
 
 

@@ -38,7 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_commands_of_the_page_print_what_it_shows(project: Path, title: str, story: str) -> None:
     for part in story.split("$ ")[1:]:
         command, _, expected = part.partition("\n")
-        output = run_watch(command, project) if "--loop-watch" in command else run_command(command, project)
+        output = run_watch(command, project) if "watch" in command.split() else run_command(command, project)
         missing = find_missing_line(expected.splitlines(), output.splitlines())
         assert missing is None, f"{title}: {missing!r} is not what {command!r} says: {output}"
 

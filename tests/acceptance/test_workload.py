@@ -99,7 +99,7 @@ def test_regression_stops_the_run_until_it_is_accepted(project: Path, run: Pytes
     assert process.returncode == 1
     lines = process.stdout.splitlines()
     assert any(" · regression: " in line for line in lines)
-    assert "continue: pytest --loop-resume=receipts -o loop_on_regression=accept" in lines
+    assert "continue: pytest-loop resume --run receipts --workload 'on_regression accept'" in lines
     assert "Look: anywhere" in (project / "prompt.md").read_text(), "the edit stays"
     process = run("--loop-resume=receipts", *ACCEPT)
     assert "\ndone in " in process.stdout, process.stdout + process.stderr

@@ -54,7 +54,7 @@ def test_attach_to_an_unfinished_run_tells_how_to_resume(project: Path, make_run
     stream = io.StringIO()
     settings = make_default_settings(project, commands=CommandSettings(attach="guide"))
     assert background.attach(settings, Store(project), Console(stream)) == pytest.ExitCode.INTERRUPTED
-    assert stream.getvalue() == "working\nguide is paused: go on with pytest --loop-resume=guide\n"
+    assert stream.getvalue() == "working\nguide is paused: go on with pytest-loop resume --run guide\n"
 
 
 def test_pause_of_an_idle_run_changes_nothing(project: Path, make_run: MakeRun) -> None:
@@ -74,5 +74,5 @@ def test_pause_asks_the_process_of_the_run(
     stream = io.StringIO()
     settings = make_default_settings(project, commands=CommandSettings(pause="guide"))
     assert background.pause(settings, Store(project), Console(stream)) == 0
-    assert stream.getvalue() == "asked guide to pause: go on with pytest --loop-resume=guide\n"
+    assert stream.getvalue() == "asked guide to pause: go on with pytest-loop resume --run guide\n"
     assert files.is_pause_requested

@@ -24,7 +24,7 @@ def test_status_shows_a_table_and_how_to_continue(command: Command, make_run: Ma
         "alias  status            iteration  phase  current_step  last_score  updated_at  seconds",
         "guide  running (paused)  2          A      CRITIQUE      0.75        2026-01-02  3/60",
         "breakers: stuck 0 of 5, same_error 0 of 3, thrashing 0 of 5, stagnation 0 of 2",
-        "continue: pytest --loop-resume=guide",
+        "continue: pytest-loop resume --run guide",
     ]
 
 
@@ -45,9 +45,9 @@ def test_status_of_a_finished_run_ends_with_its_result(command: Command, make_ru
     make_run(reason="iteration_limit")
     lines = command("--loop-status").get_lines()
     assert lines[1].startswith("guide  stopped  2 ")
-    assert lines[3].startswith("stopped after 0:03 · iteration_limit: as many iterations as were allowed are done · ")
+    assert lines[3].startswith("stopped after 0:03 · iteration_limit: the maximum number of iterations is reached · ")
     assert lines[-2:] == [
-        "continue: pytest --loop-resume=guide --loop-max-iterations 8",
+        "continue: pytest-loop resume --run guide --max-iterations 8",
         "diff: pytest-loop diff · report: pytest-loop report",
     ]
 
@@ -270,7 +270,7 @@ def test_clean_keeps_active_runs(command: Command, project: Path, make_run: Make
     for alias in ("guide", "poem", "song"):
         make_run(alias)
     hold_runs("poem")
-    stays = "poem is running and stays: stop it first with --loop-stop --loop-alias poem"
+    stays = "poem is running and stays: stop it first with pytest-loop stop --run poem"
     assert command("--loop-clean=poem", "--loop-yes").get_lines(code=1) == [stays]
     result = command("--loop-clean=all", "--loop-yes", "--loop-json=-")
     assert result.get_json(code=1) == {"deleted": ["guide", "song"], "kept": ["poem"]}
@@ -364,7 +364,7 @@ def test_resume_of_a_finished_run_keeps_its_result(command: Command, make_run: M
         "bad is over: stopped, iteration_limit",
         "question: Is another round worth it, or is the rule that fails asking for the wrong thing?",
         "answer: pytest-loop answer TEXT --run bad",
-        "continue: pytest --loop-resume=bad --loop-max-iterations 8",
+        "continue: pytest-loop resume --run bad --max-iterations 8",
     ]
     result = command("--loop-resume=bad", "--loop-json=-")
     assert result.get_json(code=1)["stop"] == {"passed": False, "reason": "iteration_limit"}

@@ -133,6 +133,6 @@ def test_rule_that_cannot_be_judged_is_named_in_the_draft_and_ends_the_run(proje
     assert f"       cannot be judged: a.tool.lint: {reason}" in lines
     assert any(" · setup_error: rules cannot be judged here" in line for line in lines)
     assert "question: What does a.tool.lint need here, so that it can be judged?" in lines
-    assert "continue: pytest --loop-resume=guide" in lines
+    assert "continue: pytest-loop resume --run guide" in lines
     state = Store(project).get_run("guide").read()[0]
     assert (state.stop.reason, state.progress.usage.tokens, state.critique) == ("setup_error", None, None)

@@ -77,7 +77,7 @@ def test_interrupted_run_can_be_resumed_and_leaves_no_process(
         time.sleep(0.15)
     code, out, err = command.end()
     assert (code, err) == (pytest.ExitCode.INTERRUPTED, "")
-    assert out.endswith("interrupted: the run can go on with pytest --loop-resume\n")
+    assert out.endswith("interrupted: the run can go on with pytest-loop resume\n")
     files = Store(folder).get_existing_run("write-a-guide")
     state, history = files.read()
     assert [event.event for event in history.events] == EVENTS[:events]
@@ -197,7 +197,7 @@ def test_unreadable_file_is_rebuilt_or_reported(
     assert report["codes"][1] == code
     assert "Traceback" not in report["outputs"][1]
     if code:
-        expected = "history.jsonl: Permission denied; give this user access, then go on with pytest --loop-resume"
+        expected = "history.jsonl: Permission denied; give this user access, then go on with pytest-loop resume"
         assert expected in report["outputs"][1]
         assert _summarize(report) == _summarize(undisturbed)
     assert (report["codes"][-1], report["state"]["status"]) == (0, "completed")
@@ -215,7 +215,7 @@ def test_state_folder_deleted_by_an_agent_is_written_again_with_a_message(
     assert report["codes"] == [4, 0]
     expected = (
         "history.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
-        "look who did that, then go on with pytest --loop-resume=write-a-guide"
+        "look who did that, then go on with pytest-loop resume --run write-a-guide"
     )
     assert expected in report["outputs"][0]
     assert "Traceback" not in report["outputs"][0]
@@ -362,19 +362,19 @@ REFUSED: dict[str, tuple[Edit, str]] = {
     ),
     "folder for run.json": (
         _make_replacement(lambda path: path.mkdir()),
-        "run.json: Is a directory; move that folder away, then go on with pytest --loop-resume",
+        "run.json: Is a directory; move that folder away, then go on with pytest-loop resume",
     ),
     "folder for the history": (
         _make_replacement(lambda path: path.mkdir(), "history.jsonl"),
-        "history.jsonl: Is a directory; move that folder away, then go on with pytest --loop-resume",
+        "history.jsonl: Is a directory; move that folder away, then go on with pytest-loop resume",
     ),
     "pipe for the history": (
         _make_replacement(os.mkfifo, "history.jsonl"),
-        "history.jsonl: it is not a file; free the way, then go on with pytest --loop-resume",
+        "history.jsonl: it is not a file; free the way, then go on with pytest-loop resume",
     ),
     "link for the history": (
         _make_replacement(lambda path: path.symlink_to("run.json"), "history.jsonl"),
-        "history.jsonl: it is a symbolic link; move that link away, then go on with pytest --loop-resume",
+        "history.jsonl: it is a symbolic link; move that link away, then go on with pytest-loop resume",
     ),
     "both lost": (
         _clear_both_files,

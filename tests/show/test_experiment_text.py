@@ -81,13 +81,13 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "letters: baseline 1/4 passing (25%), 1 not measured, now 2/4 passing (50%), 1 not measured, net +1",
         "hypotheses: 0 of 1 confirmed",
     ]
-    assert format_resume_command(run.state) == "pytest --loop-resume=it --loop-workload 'on_regression accept'"
+    assert format_resume_command(run.state) == "pytest-loop resume --run it --workload 'on_regression accept'"
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     still = end(ScriptedExperiment().measure("F..", "F..", "F.."))
     assert "  PLATEAU: 2 times no better than the best; decided: stop" in render_lines(still)
-    assert format_resume_command(still.state) == "pytest --loop-resume=it --loop-workload 'on_plateau continue'"
+    assert format_resume_command(still.state) == "pytest-loop resume --run it --workload 'on_plateau continue'"
     broken = ScriptedExperiment().measure("F..")
     broken.record(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
     assert render_lines(broken)[-1] == "CRITIQUE went wrong: no mechanism"
@@ -96,7 +96,7 @@ def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
     assert list(closing_lines(failed.experiment)) == []
     over = end(failed).state
-    assert format_resume_command(over) == "pytest --loop-resume=it"
+    assert format_resume_command(over) == "pytest-loop resume --run it"
     done = end(ScriptedExperiment().measure("F..", "...")).state
     assert format_resume_command(done) == "pytest --loop-manifest loop.manifest.json (a new run; this one is completed)"
 

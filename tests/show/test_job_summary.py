@@ -115,7 +115,7 @@ def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
         "- pattern: moving failure: edits break what passed before\n"
         "- question: `Is another round worth it, or is a asking for the wrong thing?`\n"
         "- answer: `pytest-loop answer TEXT --run green`\n"
-        "- continue: `pytest --loop-resume=green --loop-max-iterations 7`\n"
+        "- continue: `pytest-loop resume --run green --max-iterations 7`\n"
     )
 
 
@@ -142,7 +142,7 @@ def test_run_without_evaluation_shows_its_position() -> None:
         "\n"
         "### What comes next\n"
         "\n"
-        "- continue: `pytest --loop-resume=green`\n"
+        "- continue: `pytest-loop resume --run green`\n"
     )
 
 

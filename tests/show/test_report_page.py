@@ -144,7 +144,7 @@ def test_open_run_shows_its_status_and_resume_command() -> None:
     assert "status running (crashed)" in page.text
     assert "Nothing was judged yet." in page.text
     assert "No agent has changed anything." in page.text
-    assert page.inside("pre") == ["pytest --loop-resume=green", "pytest-loop history --run green"]
+    assert page.inside("pre") == ["pytest-loop resume --run green", "pytest-loop history --run green"]
 
 
 def test_answers_of_people_are_in_the_timeline() -> None:

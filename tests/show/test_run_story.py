@@ -257,7 +257,7 @@ def test_stop_ends_with_a_question_and_its_commands(shop: RunStory) -> None:
 def test_exhausted_search_suggests_another_agent() -> None:
     story = RunStory("a.x", agents=("builtin",), max_iterations=1).evaluate(["a.x"]).end("iteration_limit")
     (line,) = [line for line in end(story) if line.startswith("continue: ")]
-    assert "--loop-max-iterations 5 --loop-agent NAME (another agent: " in line
+    assert "--max-iterations 5 --agent NAME (another agent: " in line
 
 
 def test_failure_names_the_step_that_failed() -> None:

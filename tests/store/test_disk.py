@@ -41,7 +41,7 @@ def test_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
 
 def test_folder_in_the_way_is_an_error_with_a_remedy_and_no_draft_stays(tmp_path: Path) -> None:
     (tmp_path / "run.json").mkdir()
-    expected = r"cannot write .*/run\.json: Is a directory; move that folder away, then go on with pytest --loop-resume"
+    expected = r"cannot write .*/run\.json: Is a directory; move that folder away, then go on with pytest-loop resume"
     with pytest.raises(StateError, match=expected):
         write_atomically(tmp_path / "run.json", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
@@ -66,7 +66,7 @@ def test_file_in_the_way_of_a_folder_is_an_error(tmp_path: Path) -> None:
     ],
 )
 def test_os_error_becomes_a_sentence_with_a_remedy(number: int, remedy: str) -> None:
-    with pytest.raises(StateError, match=f"cannot write run.json: {remedy} go on with pytest --loop-resume"):  # noqa: SIM117
+    with pytest.raises(StateError, match=f"cannot write run.json: {remedy} go on with pytest-loop resume"):  # noqa: SIM117
         with disk.translate_errors("write", Path("run.json")):
             raise OSError(number, os.strerror(number))
 

@@ -309,7 +309,7 @@ def test_deleted_history_is_written_again_and_ends_the_run(
         files.history.write_text("{}\n")
     expected = (
         r"history\.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
-        "look who did that, then go on with pytest --loop-resume=guide"
+        "look who did that, then go on with pytest-loop resume --run guide"
     )
     with pytest.raises(StateError, match=expected):
         files.append([event("coffee_made", cups=3)], planned)

@@ -36,7 +36,7 @@ from pytest_loop.core.machine.stop_conditions import (
 from pytest_loop.core.model.vocabulary import Reason, Status, parse_reason
 
 _WORTH_IT = "Is {rule} worth more rounds, or is it good enough?"
-_MORE_ITERATIONS = "--loop-max-iterations {more_iterations}"
+_MORE_ITERATIONS = "--max-iterations {more_iterations}"
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ STOP_ROWS = (
         has_environment_changed,
         "Packages, plugins or configuration outside the project have changed since the first edit.",
         question="Is this change of the environment intended? If not, undo it, and resume.",
-        resume_with="--loop-fence-allow PATH",
+        resume_with="--fence-allow PATH",
         reopens_on_resume=True,
     ),
     StopRow(
@@ -182,7 +182,7 @@ STOP_ROWS = (
         "Cases of the workload that passed before fail now.",
         question="Is the gain worth the cases that became worse?",
         reopened_by=("on_regression",),
-        resume_with="--loop-workload 'on_regression accept'",
+        resume_with="--workload 'on_regression accept'",
         in_runs=False,
         in_experiments=True,
     ),
@@ -231,7 +231,7 @@ STOP_ROWS = (
         "No further cases of the workload pass.",
         question="Which approach has not been tried yet?",
         reopened_by=("on_plateau",),
-        resume_with="--loop-workload 'on_plateau continue'",
+        resume_with="--workload 'on_plateau continue'",
         in_runs=False,
         in_experiments=True,
     ),
@@ -241,7 +241,7 @@ STOP_ROWS = (
         "A limit of money, tokens or time is used up.",
         question="Is the result worth a higher limit?",
         reopened_by=("max_completed_phase_seconds", "usd", "tokens"),
-        resume_with="with a higher --loop-limit",
+        resume_with="with a higher --limit",
         is_interruption=True,
         in_experiments=True,
     ),
