@@ -49,7 +49,8 @@ def render_hook_lines(folder: Path, environment: Mapping[str, str]) -> Iterator[
 def _find_problem(name: str, line: str, place: Place) -> str:
     words = shlex.split(line)
     program = words[words.index("-m") - 1] if "-m" in words else words[0]
-    if not (shutil.which(program, path=place.environment.get("PATH")) or (place.folder / program).exists()):
+    found = shutil.which(program if "/" not in program else place.folder / program, path=place.environment.get("PATH"))
+    if found is None:
         return f"{program} is missing: pytest-loop install {name}"
     return _TRUST[name](place) if name in _TRUST else ""
 
