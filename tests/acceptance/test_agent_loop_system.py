@@ -370,6 +370,7 @@ def test_loop_that_is_given_up_for_another_task_names_both_commands() -> None:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_background_loop_is_registered_and_stopped_by_its_identifier(project: Path, run: Pytest) -> None:
     name = "ralph-fix-lint-a1b2c3d4"

@@ -108,6 +108,7 @@ def test_answered_run_goes_on_to_success(
     assert (result["status"], [answer["text"] for answer in result["answers"]]) == ("completed", ["say hello"])
 
 
+@pytest.mark.thorough
 def test_expectation_is_changed_where_a_person_decides_so(project: Path, run: Pytest) -> None:
     """The test is sealed until the answer allows an edit of it, and its new expectation is for a person to review."""
     start = ("--loop-task=fix until green", "--loop-agent=python:fixer:work", "--loop-alias=green", "--loop-yes")

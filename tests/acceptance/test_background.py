@@ -146,6 +146,7 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
     assert " · user_stop: " in stopped.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_pause_interrupts_the_agent_and_resume_continues(run: Pytest, project: Path) -> None:
     start_detached(run, project, "alpha")
@@ -170,6 +171,7 @@ def test_task_text_can_detach_the_run(run: Pytest, project: Path) -> None:
     assert read_conditions(run) == {"alpha": "running"}
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_error_of_the_background_process_is_printed(
     run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,6 +187,7 @@ def test_error_of_the_background_process_is_printed(
     assert read_conditions(run) == {"alpha": "paused"}
 
 
+@pytest.mark.thorough
 def test_run_without_a_log_refuses_attach(run: Pytest, project: Path) -> None:
     assert "there is no run in" in run("--loop-attach").stderr
     assert "there is no active run to pause: pytest-loop list shows all runs" in run("--loop-pause").stderr
@@ -204,6 +207,7 @@ def test_run_without_a_log_refuses_attach(run: Pytest, project: Path) -> None:
 # -- three attempts
 
 
+@pytest.mark.thorough
 def test_run_that_always_dies_is_resumed_three_times_unless_forced(run: Pytest, project: Path) -> None:
     start_detached(run, project, "alpha")
     files = Store(project).get_run("alpha")

@@ -108,6 +108,7 @@ def project(make_project: MakeProject) -> Path:
     return make_project(jwt_py=jwt, test_login_py=LOGIN, coder_py=CODER)
 
 
+@pytest.mark.thorough
 def test_example_of_the_document_is_escalated_with_a_choice_and_continues_with_the_answer(
     project: Path, run: Pytest
 ) -> None:

@@ -60,6 +60,7 @@ def test_builtin_agent_is_used_if_no_client_is_installed(project: Path, run: Pyt
     assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in text
 
 
+@pytest.mark.thorough
 def test_fix_command_without_improvement_is_undone(project: Path, run: Pytest) -> None:
     (project / "notes.md").write_text("teh plan\n")
     (project / "tidy.py").write_text(
@@ -132,6 +133,7 @@ def work(request):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_next_agent_gets_the_suspicious_lines(project: Path, run: Pytest) -> None:
     (project / "shop.py").write_text(BROKEN)

@@ -107,6 +107,7 @@ def test_smallest_change_with_the_best_score_is_kept_and_usage_is_summed(run: Py
     assert is_tidy(project)
 
 
+@pytest.mark.thorough
 def test_budget_counts_all_candidates(run: Pytest, project: Path) -> None:
     arguments = ("--loop-agent", "python:agents:work", "--loop-max-tokens", "150", "--loop-budget", "9")
     process = run(*START, "2", *arguments, "--loop-threshold", "A=1,B=1")
@@ -166,6 +167,7 @@ def test_step_fails_if_all_candidates_fail(run: Pytest, project: Path) -> None:
     assert is_tidy(project)
 
 
+@pytest.mark.thorough
 def test_builtin_agent_has_one_candidate(run: Pytest, project: Path) -> None:
     process = run(*START, "2", "--loop-agent", "builtin", "--loop-max-iterations", "2")
     assert "candidate" not in process.stdout.replace("--loop-candidates", "")

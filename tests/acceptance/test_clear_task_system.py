@@ -220,6 +220,7 @@ REWRITER = """\
 """
 
 
+@pytest.mark.thorough
 def test_file_that_is_written_again_and_again_in_one_iteration_stops_the_run(project: Path, run: Pytest) -> None:
     task = ("--loop-task", "fix until green", "--loop-agent", "python:rewriter:work", "--loop-alias", "shop")
     done = run(*task, "--loop-yes", "-q", "--loop-json", "out.json")

@@ -107,6 +107,7 @@ def test_user_is_asked_after_each_iteration_and_before_success(project: Path) ->
     assert read_state(project)["setup"]["draft"]["confirmed_by"] == "terminal"
 
 
+@pytest.mark.thorough
 def test_declining_an_iteration_stops_the_run(project: Path) -> None:
     ask_always(project)
     output = run_at_terminal(project, *make_arguments(), answers="y\ny\nn\n", expected=1)
@@ -133,6 +134,7 @@ def test_loop_yes_skips_all_questions(project: Path, run: Pytest) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_run_that_waits_for_an_answer_is_saved_and_can_be_stopped(project: Path, run: Pytest) -> None:
     ask_always(project)
@@ -160,6 +162,7 @@ def test_draft_of_medium_clarity_asks_at_every_gate(project: Path) -> None:
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.thorough
 def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
     ask_always(project)
     refused = run(*make_arguments())
@@ -305,6 +308,7 @@ def test_ai_factory_context_is_in_the_prompt_and_its_rules_judge(shop: Path, fix
     assert "What this project is (.ai-factory/DESCRIPTION.md):\nA shop that sells bread." in prompt
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_sentences_without_a_judge_are_only_in_the_prompt(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".ai-factory").mkdir()
@@ -391,6 +395,7 @@ def test_files_that_user_rules_judge_by_are_sealed(
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
 
 
+@pytest.mark.thorough
 def test_new_module_that_shadows_pytest_is_removed(shop: Path, fix_shop: Pytest) -> None:
     command = f"{sys.executable} -m pytest -q -p no:cacheprovider unit"
     (shop / "unit").mkdir()
@@ -406,6 +411,7 @@ def test_new_module_that_shadows_pytest_is_removed(shop: Path, fix_shop: Pytest)
     assert (shop / "sum.py").exists()
 
 
+@pytest.mark.thorough
 def test_task_that_needs_tests_may_add_but_not_change_them(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "test_shop.py").unlink()
@@ -445,6 +451,7 @@ def test_vague_task_is_refused_although_there_are_tests(shop: Path, run_in_shop:
 # -- the end, and the status
 
 
+@pytest.mark.thorough
 def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> None:
     (project / "notes.rules.yaml").write_text(
         RULES + "  - {id: b.seen, description: Somebody has seen it, check: {manual: Have you seen it?}}\n"
@@ -462,6 +469,7 @@ def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> No
     assert verdict["evidence"]["observation"] == {"passed": 2, "total": 2}
 
 
+@pytest.mark.thorough
 def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text("def work(request):\n    return f'hello {request.iteration}\\n'\n")
     done = run(*make_arguments("--loop-yes", "--loop-max-iterations", "9"))
@@ -477,6 +485,7 @@ def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: 
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_status_block_is_printed_for_other_loops(project: Path, run: Pytest) -> None:
     done = run(*make_arguments("--loop-yes", "--loop-status-block"))

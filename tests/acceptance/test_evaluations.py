@@ -68,6 +68,7 @@ def test_verdict_is_reused_if_the_inputs_of_a_rule_are_unchanged(
     assert (len(calls), len(read_evaluations(project))) == (2, 3)  # the first evaluation and the final one
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_failure_is_reused_until_an_input_changes(project: pytest.Pytester) -> None:
     (project.path / "data.txt").write_text("bad")
@@ -124,6 +125,7 @@ def test_stop_early_ends_an_evaluation_that_cannot_pass(pytester: pytest.Pyteste
         assert len((pytester.path / "late").read_text()) < 3 + len(read_evaluations(pytester))
 
 
+@pytest.mark.thorough
 def test_run_continues_although_sessions_stop_at_the_first_failure(pytester: pytest.Pytester) -> None:
     """With workers, `-x` ends a session like an interrupt."""
     pytester.makepyfile(test_shop=TESTS, shop=SHOP)

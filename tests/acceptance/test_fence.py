@@ -178,6 +178,7 @@ def test_what_the_baseline_writes_stays_writable(
     assert "tests/scratch/new" not in done.stdout
 
 
+@pytest.mark.thorough
 @needs_fence
 def test_candidates_are_fenced_in_their_work_trees(shop: Path, caller: PytestCaller) -> None:
     agent = write_agent(shop, f"pwd; echo cheat > tests/test_shop.py; {FIX}")
@@ -288,6 +289,7 @@ def write_wheel(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @needs_fence
 @pytest.mark.parametrize("is_allowed", [False, True], ids=["closed", "opened"])
 def test_agent_installs_packages_only_if_the_environment_is_opened(

@@ -140,6 +140,7 @@ def test_skipped_and_unstable_tests_are_named_before_the_first_edit(project: Pat
     note.unlink(missing_ok=True)
 
 
+@pytest.mark.thorough
 def test_keep_best_restores_the_best_iteration(project: Path, run: Pytest) -> None:
     (project / "spoiler.py").write_text(
         "from pathlib import Path\nimport scripted_fixer\n"
@@ -194,6 +195,7 @@ def test_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pyte
     assert (process.returncode, read_state(project)["stop"]["reason"]) == (1, "phase_error"), process.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_score_that_rises_without_an_edit_is_evaluated_again(project: Path, run: Pytest, tmp_path: Path) -> None:
     shutil.rmtree(project / "tests")
@@ -213,6 +215,7 @@ def test_score_that_rises_without_an_edit_is_evaluated_again(project: Path, run:
     assert read_state(project)["stop"]["reason"] == "unconfirmed"
 
 
+@pytest.mark.thorough
 def test_run_resumes_after_an_agent_cleaned_the_work_tree(project: Path, run: Pytest) -> None:
     (project / "cleaner.py").write_text(
         "import subprocess\nimport scripted_fixer\n"

@@ -74,6 +74,7 @@ def test_agent_is_told_which_guard_it_broke_and_can_still_succeed(project: Path,
     assert read_result(project)["rules"] == {"total": 1, "passed": 1}
 
 
+@pytest.mark.thorough
 def test_guards_can_be_lifted_by_a_flag_or_by_naming_the_test(project: Path, run: Pytest) -> None:
     agent = ("--loop-agent", "python:agents:empty")
     assert run(*SHORTEN, *agent, "--loop-guards", "none").returncode == 0

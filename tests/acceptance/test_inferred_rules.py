@@ -145,6 +145,7 @@ def test_missing_tool_is_named_before_anything_is_started(project: Path, run: Py
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_loop_infer_shows_inferred_rules_without_a_run(project: Path, run: Pytest) -> None:
     done = run("--loop-infer", "keep fixing until lint is clean")

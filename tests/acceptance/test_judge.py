@@ -77,6 +77,7 @@ def test_a_negative_judgement_is_a_failure_with_its_reason(
     result.stdout.fnmatch_lines(["*found no: vote 2*", "stopped: iteration_limit *"])
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_a_failing_judge_is_retried_reported_and_never_passes(
     pytester: pytest.Pytester, write_rule_file: Write, loop: Loop

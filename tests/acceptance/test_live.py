@@ -100,6 +100,7 @@ def test_live_region_shows_progress_and_is_removed_at_the_end(run_at_terminal: R
     assert "\ndone in " in screen
 
 
+@pytest.mark.thorough
 def test_live_region_is_hidden_during_a_question(run_at_terminal: RunAtTerminal, project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_ask = always\n")
     text = run_at_terminal("--loop-alias", "words")
@@ -125,6 +126,7 @@ def test_quiet_shows_one_line_per_iteration(run_at_terminal: RunAtTerminal) -> N
     assert [line for line in screen if "thinking" in line or line.endswith("...")] == []
 
 
+@pytest.mark.thorough
 def test_very_quiet_shows_no_live_region(run_at_terminal: RunAtTerminal) -> None:
     text = run_at_terminal("--loop-alias", "words", "-qq")
     assert not CURSOR_UP.search(text)
@@ -133,12 +135,14 @@ def test_very_quiet_shows_no_live_region(run_at_terminal: RunAtTerminal) -> None
     assert [line for line in screen if "thinking" in line or "fix:" in line or line.startswith("F")] == []
 
 
+@pytest.mark.thorough
 def test_verbose_shows_every_event(run_at_terminal: RunAtTerminal) -> None:
     screen = render_visible_text(run_at_terminal("--loop-alias", "words", "-vv").replace("\r\n", "\n"))
     for event in ("plan_created", "artifact_created", "evaluation_done", "critique_done", "refinement_done"):
         assert re.search(rf"^\d{{4}}-\S+ +1 A {event}", screen, re.MULTILINE), event
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("setting", [{"CI": "true"}, {"TERM": "dumb"}])
 def test_ci_and_dumb_terminals_get_plain_lines(run_at_terminal: RunAtTerminal, setting: dict[str, str]) -> None:
     text = run_at_terminal("--loop-alias", "words", **setting)

@@ -278,6 +278,7 @@ def test_other_plugin_named_pytest_loop_is_refused(project: pytest.Pytester, mon
     assert project.runpytest_subprocess("--loop-list", "-p", "no:loop").ret == 0
 
 
+@pytest.mark.thorough
 def test_import_error_fails_its_rules_and_not_the_run(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it="import notes\ndef test_value(): assert notes.VALUE == 2\n")
     (pytester.path / "notes.py").write_text("VALUE = 1\n")
@@ -286,6 +287,7 @@ def test_import_error_fails_its_rules_and_not_the_run(pytester: pytest.Pytester)
     result.stdout.fnmatch_lines(["*not verified: test_it.py: *SyntaxError*"])
 
 
+@pytest.mark.thorough
 def test_sessions_of_a_run_do_not_start_another_run(project: pytest.Pytester) -> None:
     (project.path / "pytest.ini").write_text("[pytest]\naddopts = --loop-max-iterations 3\n")
     result = run_loop(project, f'{{"PRODUCE": "{GOOD}"}}')

@@ -115,6 +115,7 @@ def test_agent_that_changes_more_than_the_document_gets_nothing_for_it_and_is_na
     assert [payload.get("void", False) for payload in evaluations] == [is_judge, is_judge]
 
 
+@pytest.mark.thorough
 def test_honest_agent_is_not_punished_for_scratch_files_and_caches(project: Path, run: Run) -> None:
     agent = f"""\
         import subprocess, sys, tempfile
@@ -208,6 +209,7 @@ def test_rule_file_that_was_changed_before_a_resume_is_put_back_or_refused(
         assert expected in process.stderr
 
 
+@pytest.mark.thorough
 def test_rule_file_outside_of_the_project_cannot_be_made_easier(
     project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -507,6 +507,7 @@ SLOW = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_an_interrupt_ends_parallel_agents_and_resume_ends_leftovers(
     project: Project,

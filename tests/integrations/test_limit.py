@@ -56,6 +56,7 @@ def work(request):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_limit_holds_from_the_next_step_on(tmp_path: Path) -> None:
     """The agent plays the person here; with the mark of a run it is refused."""

@@ -88,6 +88,7 @@ def test_an_agent_can_neither_start_nor_confirm_a_run(project: Path) -> None:
     talk(project, conversation)
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_a_finished_run_can_be_read(project: Path) -> None:
     (project / "fixer.py").write_text(
@@ -119,6 +120,7 @@ def test_a_finished_run_can_be_read(project: Path) -> None:
     talk(project, conversation)
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_nothing_to_judge_is_no_verdict(tmp_path: Path) -> None:
     async def conversation(session: ClientSession) -> None:

@@ -121,6 +121,7 @@ def test_syntax_error_is_named_in_the_problem(write: Write, repair: Repair) -> N
     assert "tests/test_use.py cannot be imported: SyntaxError: invalid syntax (limits.py, line 4)" in result.problem
 
 
+@pytest.mark.thorough
 def test_collected_tests_are_searched_if_no_edit_helps_the_import(write: Write, repair: Repair) -> None:
     broken = break_package("shop/limits.py", "LIMIT = 5", "raise SystemError('no way')")
     broken["shop/more.py"] = "def more(number):\n    return number - 1\n"

@@ -122,6 +122,7 @@ def test_a_change_in_the_project_is_seen_by_the_next_session(
     assert project.lines == []
 
 
+@pytest.mark.thorough
 def test_changes_are_seen_by_workers_too(make_project: MakeProject) -> None:
     project = write_shop(make_project("-n2"))
     assert project.find_outcomes() == PASSED

@@ -276,6 +276,7 @@ def test_many_sessions_leak_no_files_and_no_memory(
 # -- other plugins
 
 
+@pytest.mark.thorough
 def test_capture_timeouts_and_plugins_work_in_warm_sessions(make_project: MakeProject) -> None:
     text = """
         import asyncio, faulthandler, os, sys, pytest
@@ -432,6 +433,7 @@ def test_arguments_that_pytest_refuses_are_an_error(make_project: MakeProject) -
     assert project.lines == ["sessions start cold: the server that they are forked from could not start"]
 
 
+@pytest.mark.thorough
 def test_sessions_start_cold_if_the_server_is_never_ready(make_project: MakeProject, environment: Environment) -> None:
     environment.install("own.py", "import os, time\nif 'PYTEST_LOOP_SERVER' in os.environ: time.sleep(600)\n")
     project = make_project("-p", "own")

@@ -266,6 +266,7 @@ def test_cases_are_collected_beside_rules_and_tests(
     assert (result.ret, count_outcomes(result)) == (1, {"passed": 3, "failed": 1})
 
 
+@pytest.mark.thorough
 def test_run_ignores_cached_results(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
     agent = "from pathlib import Path\ndef work(request):\n    Path('style.py').write_text('written = str.upper\\n')\n    return 'done'\n"
     code = "import pathlib, style, sys\npathlib.Path(sys.argv[2]).write_text(style.written(open(sys.argv[1]).read()))\n"
