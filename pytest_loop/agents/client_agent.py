@@ -93,7 +93,7 @@ class ClientAgent:
                 delay = delay if error.seconds is None else error.seconds
                 if time.monotonic() + delay >= deadline:
                     raise
-                watch.on_output(f"{error}; trying again in {delay:g} s\n".encode())
+                watch.on_wait(f"{error}; trying again in {delay:g} s")
                 self._pause(delay, watch)
 
     def close(self) -> None:

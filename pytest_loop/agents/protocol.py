@@ -119,12 +119,13 @@ def _is_amount(value: Any, is_integer: bool) -> bool:
 class Watch:
     """The limits of one request, a callback for the agent's output, and one that says whether to continue.
 
-    `fence` holds the processes of the agent.
+    `on_wait` is called with a sentence if the agent has to wait. `fence` holds the processes of the agent.
     """
 
     timeout: float = DEFAULT_TIMEOUT
     silence: float = DEFAULT_SILENCE
     on_output: Callable[[bytes], None] = field(default=lambda _data: None)
+    on_wait: Callable[[str], None] = field(default=lambda _sentence: None)
     should_continue: Callable[[], bool] = field(default=lambda: True)
     fence: Fence | None = None
 

@@ -67,5 +67,6 @@ class RunContext:
     def answer(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
         """Send a request to an agent and show its output."""
         with self.live.show_work(f"{agent.name} · {request.step}") as worker:
-            watch = replace(self.make_watch(should_continue, request.workspace), on_output=worker.write)
+            watch = self.make_watch(should_continue, request.workspace)
+            watch = replace(watch, on_output=worker.write, on_wait=lambda sentence: self.live.write(f"     {sentence}"))
             return agent.answer(request, watch)

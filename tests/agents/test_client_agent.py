@@ -375,11 +375,11 @@ def test_retries_are_limited(client: Client, ask: Ask) -> None:
 
 
 def test_a_stop_request_ends_the_wait(client: Client, ask: Ask) -> None:
-    output: list[bytes] = []
+    waits: list[str] = []
     started = time.monotonic()
     agent = client(replay("claude-429.stdout", 1), format="claude", waits=(60.0,))
     watch = Watch(
-        on_output=output.append, should_continue=lambda: not any(b"trying again in 60 s" in line for line in output)
+        on_wait=waits.append, should_continue=lambda: not any("trying again in 60 s" in line for line in waits)
     )
     with pytest.raises(StopRequestedError, match="the client was stopped on request"):
         agent.answer(ask(), watch)
