@@ -194,6 +194,7 @@ def test_only_blocks_in_a_row_count(gate: Gate, project: Path) -> None:
     assert "(kept from stopping 1 of 5 times)" in gate().reason
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_agent_without_a_counter_is_blocked_once(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)

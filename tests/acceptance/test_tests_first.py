@@ -89,6 +89,7 @@ def test_task_that_nothing_measures_is_refused_with_the_flag_and_done_with_it(pr
     assert (project / "shop.py").read_text().count("def export") == 1
 
 
+@pytest.mark.thorough
 def test_run_that_is_killed_while_tests_are_written_is_resumed(project: Path, run: Pytest) -> None:
     (project / ".loop").mkdir()
     (project / ".loop/hang").touch()

@@ -80,6 +80,7 @@ def test_failed_tests_run_first_and_the_last_verdict_is_the_exit_code(watch: Wat
     assert watcher.interrupt() == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_session_error_is_printed_and_the_watch_continues(watch: Watch, project: Path) -> None:
     watcher = watch("--loop-session=cold")

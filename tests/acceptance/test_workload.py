@@ -123,6 +123,7 @@ def test_resume_after_a_kill_ends_like_the_undisturbed_run(project: Path, run: P
     assert (project / "debrief.md").read_text() == GOLDEN.read_text()
 
 
+@pytest.mark.thorough
 def test_edit_without_its_event_is_not_made_twice(project: Path, run: Pytest) -> None:
     run(*START, *FEW_CASES, "--loop-yes", "--loop-max-iterations", "2")
     folder = project / ".loop/receipts"
@@ -135,6 +136,7 @@ def test_edit_without_its_event_is_not_made_twice(project: Path, run: Pytest) ->
     assert (project / "prompt.md").read_text().count("`Amount due`") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_calibration_that_fails_three_times_ends_the_run(project: Path, run: Pytest) -> None:
     (project / "extract.py").write_text("raise SystemExit('no model')\n")
@@ -169,6 +171,7 @@ def compose(request):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_edits_by_the_composer_are_reverted_and_named(project: Path, run: Pytest) -> None:
     (project / "meddler.py").write_text(MEDDLER)
@@ -192,6 +195,7 @@ def compose(request):
 """
 
 
+@pytest.mark.thorough
 def test_options_without_a_mechanism_are_requested_again_once(project: Path, run: Pytest) -> None:
     (project / "vague.py").write_text(VAGUE)
     arguments = [argument.replace("scripted_composer", "vague") for argument in START]
@@ -200,6 +204,7 @@ def test_options_without_a_mechanism_are_requested_again_once(project: Path, run
     assert "expected a mechanism" in read_payloads(project, "phase_error")[0]["reason"]
 
 
+@pytest.mark.thorough
 def test_plan_mode_and_case_options_select_the_cases(project: Path, run: Pytest) -> None:
     plan = {
         "problem": "Totals are missing.",
@@ -253,6 +258,7 @@ def test_debrief_needs_a_run(project: Path, run: Pytest) -> None:
     assert "there is no run in" in process.stderr
 
 
+@pytest.mark.thorough
 def test_user_fixes_the_pipeline_at_a_terminal_and_looks_at_the_baseline_first(project: Path, run: Pytest) -> None:
     good = (project / "extract.py").read_text()
     (project / "extract.py").write_text("raise SystemExit('no model')\n")

@@ -87,6 +87,7 @@ def test_project_may_be_a_subfolder_of_its_repository(run: Pytest, project: Path
     assert (inner / "value.py").read_text() == "VALUE = 2\n"
 
 
+@pytest.mark.thorough
 def test_unchanged_run_leaves_no_branch_and_stopped_run_keeps_its_worktree(run: Pytest, project: Path) -> None:
     stopped = run(
         *TASK, "--loop-agent", "command:sed -i s/2/3/ src/product.py", "--loop-alias", "one", "--loop-worktree"
@@ -125,6 +126,7 @@ def test_run_in_a_worktree_is_paused_and_resumed_from_the_project(run: Pytest, p
     assert (project / "src" / "product.py").read_text() == "ONE = 2\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.measured
 def test_run_that_does_not_start_leaves_nothing(run: Pytest, project: Path) -> None:
     before = read_state(project)

@@ -440,6 +440,7 @@ def test_stop_ends_a_working_agent_at_once_and_leaves_other_runs_alone(project: 
     assert sorted(path.name for path in (store.root / "sleeping").iterdir()) == names
 
 
+@pytest.mark.thorough
 def test_fifth_active_run_is_refused_unless_forced(project: Path, make_run: MakeRun, hold_runs: HoldRuns) -> None:
     (project / "good.md").write_text("# Guide\nNote\n")
     names = [f"run-{number}" for number in range(1, 5)]

@@ -60,12 +60,22 @@ def test_criteria_and_limit_are_confirmed_one_by_one(tmp_path: Path) -> None:
         assert get_lines(dialogue) == [CRITERIA, LIMIT]
 
 
-@pytest.mark.parametrize("answers", [("n",), ("",), ("y", "n"), ("y", ""), (None,), ("y", None)])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ("y", "n"),
+        *(
+            pytest.param(answers, marks=pytest.mark.thorough)
+            for answers in [("n",), ("",), ("y", ""), (None,), ("y", None)]
+        ),
+    ],
+)
 def test_declining_either_starts_nothing(tmp_path: Path, answers: tuple[Answer, ...]) -> None:
     with open_dialogue(tmp_path, "Write a README", *answers) as dialogue, pytest.raises(KeyboardInterrupt):
         revise(dialogue, dialogue.make_draft())
 
 
+@pytest.mark.thorough
 def test_another_limit_asks_for_both_again(tmp_path: Path) -> None:
     with open_dialogue(tmp_path, "Write a README", "y", "0", "7", "y", "y") as dialogue:
         changed = revise(dialogue, dialogue.make_draft())
@@ -112,6 +122,7 @@ def test_rule_file_of_the_project_is_edited_where_it_is(project: Path, monkeypat
         assert "# Guides" in (project / "guide.rules.yaml").read_text()
 
 
+@pytest.mark.thorough
 def test_giving_up_an_edit_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "sh -c 'echo mistake: 1 >> $0'")
     with open_dialogue(tmp_path, "Write a README", "e", "n") as dialogue, pytest.raises(KeyboardInterrupt):
@@ -135,6 +146,7 @@ def test_draft_that_turned_out_to_be_unclear_leads_to_the_set_up_once(tmp_path: 
             dialogue.make_another_draft(error)
 
 
+@pytest.mark.thorough
 def test_commands_of_the_set_up_judge_the_project(tmp_path: Path) -> None:
     with open_dialogue(tmp_path, "make it better", "project", "", "true", "") as dialogue:
         draft = dialogue.make_draft()

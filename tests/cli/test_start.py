@@ -66,6 +66,7 @@ def test_document_has_no_tests_first(project: Path) -> None:
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.thorough
 def test_ini_file_may_confirm_every_run(project: Path) -> None:
     start, _ = make_start(project, start=StartSettings(task="Write a guide", alias="guide", ask="never"))
     assert start.execute() == pytest.ExitCode.OK

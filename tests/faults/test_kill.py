@@ -17,7 +17,7 @@ RESUME = ["--loop-resume"]
 USAGE_ERROR = 4
 # `tox -e kill`: before and after every counted call, and with real sessions and a real agent. Takes many minutes.
 IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_KILL"))
-STEP, PARTS = (1, 6) if IS_EVERY else (3, 2)
+STEP, PARTS = (1, 6) if IS_EVERY else (6, 2)
 
 
 def _make_scenario(
