@@ -79,7 +79,7 @@ def _list_risks(analysis: Analysis) -> Iterator[str]:
     for number, option in enumerate(analysis.options, 1):
         if option.regresses:
             broken = join_names(option.regresses)
-            yield f"- EditOption {number} may break {broken}; the next measurement shows whether it does."
+            yield f"- Option {number} may break {broken}; the next measurement shows whether it does."
 
 
 def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[str]:
