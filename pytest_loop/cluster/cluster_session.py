@@ -32,7 +32,7 @@ from pytest_loop.workspace.file_tree import FileEntry, FileKind
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MAX_SIZE = 1 << 30
-# What belongs to this process alone: its judge, and results that it has kept.
+# Fields that stay in this process: its judge, and the results that it keeps.
 _STAYS_HERE: dict[str, object] = {"judge_address": "", "judge_key": "", "cached_evidence": {}, "can_reuse": False}
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""What a worker executes: rebuild the tree, judge one shard in a cold and fenced session, and return its evidence."""
+"""Judge one shard on a worker: rebuild the tree, run a cold and fenced session, and return its evidence."""
 
 from __future__ import annotations
 
