@@ -146,7 +146,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
             "write-a-guide is over: stopped, iteration_limit",
             "question: *",
             "answer: pytest-loop answer TEXT --run write-a-guide",
-            "continue: *--loop-max-iterations 6",
+            "continue: *--max-iterations 6",
         ]
     )
     # The resumed run starts a new process of the agent, which begins with its first answer.
