@@ -145,6 +145,12 @@ def test_silenced_linters_count_only_if_linters_judge() -> None:
     assert find_kinds(after, before, is_linted=True) == []
 
 
+def test_lost_types_count_only_if_linters_judge() -> None:
+    before, after = "def rate(price: int) -> int:\n    return price\n", "def rate(price):\n    return price\n"
+    assert find_kinds(before, after, is_linted=True) == ["ratchet"]
+    assert find_kinds(before, after) == []
+
+
 def test_silencer_that_moves_to_another_file_is_not_new() -> None:
     moved = [ChangedSource("old.py", "import os  # noqa", ""), ChangedSource("new.py", None, "import os  # noqa")]
     assert list(find_suspicious_changes(moved, frozenset(), is_linted=True)) == []

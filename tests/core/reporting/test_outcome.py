@@ -253,6 +253,8 @@ def test_pattern_of_attempts_is_described() -> None:
         return describe_pattern(run.state)
 
     assert describe_pattern(ScriptedRun().state) == "nothing was judged"
+    waiting = ScriptedRun(make_rule("a.x.p")).evaluate(unchecked=("a.x.p",))
+    assert describe_pattern(waiting.state) == "set-up: what is left cannot be judged here, and no edit changes that"
     assert describe_rounds(("1", "p", "m")) == "one attempt only"
     assert (
         describe_rounds(("1", "p", "m"), ("2", "p", "m"))
