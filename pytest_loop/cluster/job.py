@@ -56,7 +56,7 @@ class Job(Value):
 
 
 class Answer(Value):
-    """What a worker returns: `missing` pieces, a `refusal`, or what the session reported."""
+    """The reply of a worker: `missing` pieces, a `refusal`, or the report of its session."""
 
     missing: tuple[str, ...] = ()
     refusal: str = ""
