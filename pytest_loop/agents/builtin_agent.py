@@ -16,13 +16,13 @@ from pytest_loop.agents.command_agent import run_agent_command
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, RepairTask, Watch
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.processes.child import CannotStartError, Command, run_command
 from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
 from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
 
-BUILTIN = "builtin"
 SECONDS = 45.0
 _SHOWN_LINES = 5
 _SHOWN_PATCHES = 3

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_loop.agents import acp_bridge
-from pytest_loop.agents.builtin_agent import BUILTIN, SECONDS, BuiltinAgent
+from pytest_loop.agents.builtin_agent import SECONDS, BuiltinAgent
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.presets import Preset, load_presets
@@ -21,6 +21,7 @@ from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.redacted_agent import RedactedAgent
 from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
 from pytest_loop.agents.transcripts import READERS
+from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.redactor import Redactor
 
 if sys.version_info >= (3, 11):

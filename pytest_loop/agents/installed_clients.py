@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.presets import Preset, load_presets
 from pytest_loop.core.model.clients import Client
 from pytest_loop.core.model.run_setup import Limits
+from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.processes import child
 
 VERSION_TIMEOUT = 10.0

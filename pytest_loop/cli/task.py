@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent
 from pytest_loop.cli.readiness import UnclearError
+from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.document_criteria import DocumentCriteria
 from pytest_loop.inference.gates import Confirm

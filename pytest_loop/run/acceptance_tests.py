@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import Agent, AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.run_payloads import AcceptanceTestsPrepared
 from pytest_loop.core.judging.acceptance_tests import check_test_source, explain_wrong_failure
@@ -17,7 +16,7 @@ from pytest_loop.core.model.evaluation import Seal, SealFinding
 from pytest_loop.core.model.rules import Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.model.vocabulary import Step
+from pytest_loop.core.model.vocabulary import BUILTIN, Step
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.core.text.wording import format_count, limit_lines

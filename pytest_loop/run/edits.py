@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.answers import parse_blocked_claim, split_exit_signal
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.run_payloads import ArtifactCreated, CandidateResult, EditPayload, RefinementDone
 from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.run_state import Blocked
-from pytest_loop.core.model.vocabulary import Step
+from pytest_loop.core.model.vocabulary import BUILTIN, Step
 from pytest_loop.errors import StateError
 from pytest_loop.rules.document_parts import compare_documents
 from pytest_loop.run.candidates import Candidate, CandidateRound

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, validate_answer
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import (
@@ -28,7 +27,7 @@ from pytest_loop.core.judging.run_draft import plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.evaluation import Critique, Issue
 from pytest_loop.core.model.run_state import RuleChecks, RunState
-from pytest_loop.core.model.vocabulary import Kind, Reason, Step
+from pytest_loop.core.model.vocabulary import BUILTIN, Kind, Reason, Step
 from pytest_loop.core.reporting.decision import decide
 from pytest_loop.core.reporting.outcome import report_budget
 from pytest_loop.rules.checks.registry import InvalidCheckError, build_check

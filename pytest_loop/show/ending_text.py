@@ -9,7 +9,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
-from pytest_loop.core.model.vocabulary import Status, Target, parse_reason
+from pytest_loop.core.model.vocabulary import BUILTIN, Status, Target, parse_reason
 from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_closing, list_judged_rules
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, list_alternatives, render_attempt
 from pytest_loop.core.reporting.outcome import ArtifactStatus, compute_distance, get_artifact_status
@@ -207,7 +207,7 @@ def _is_search_exhausted(state: RunState) -> bool:
     """Return whether the built-in agent was the last to try, and fixed nothing."""
     attempts, agents = state.progress.attempts, state.setup.agents
     agent = agents[min(state.progress.agent_index, len(agents) - 1)] if agents else ""
-    return agent.partition(":")[0] == "builtin" and bool(attempts) and not attempts[-1].fixed
+    return agent.partition(":")[0] == BUILTIN and bool(attempts) and not attempts[-1].fixed
 
 
 def describe_next_step(state: RunState) -> str:

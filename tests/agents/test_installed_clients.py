@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents import installed_clients
-from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.core.model.run_setup import Limits
+from pytest_loop.core.model.vocabulary import BUILTIN
 
 
 @pytest.mark.parametrize(("installed", "default"), [((), ""), (("codex",), "codex"), (("codex", "claude"), "")])

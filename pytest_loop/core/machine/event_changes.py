@@ -36,7 +36,7 @@ from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
-from pytest_loop.core.model.vocabulary import Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
+from pytest_loop.core.model.vocabulary import BUILTIN, Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
 
 Changes = dict[str, Any]
 
@@ -123,8 +123,11 @@ def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
 
 def _record_edit(payload: EditPayload, state: RunState) -> Changes:
     """Record an agent's edit; an exit signal that it does not repeat stays as it was."""
+    before = state.progress.artifact_hash
+    has_searched = payload.agent == BUILTIN and payload.artifact_hash not in (None, before)
     return {
-        "artifact_hash": payload.artifact_hash or state.progress.artifact_hash,
+        "artifact_hash": payload.artifact_hash or before,
+        "has_searched_edits": state.progress.has_searched_edits or has_searched,
         "last_change": payload.change,
         "tampering": (*state.signals.tampering, *payload.findings),
         "rewrites": payload.rewrites,

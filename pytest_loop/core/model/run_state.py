@@ -101,7 +101,8 @@ class Progress(Value):
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
     in the iteration `agent_since`. The last edit wrote the file `rewritten` most often, `rewrites` times.
-    `put_back` are the kinds of edits that were undone, by the path of the file.
+    `put_back` are the kinds of edits that were undone, by the path of the file. `has_searched_edits` is true once the
+    built-in search has changed something: no person or model has thought about such an edit.
     """
 
     artifact_hash: str = ""
@@ -119,6 +120,7 @@ class Progress(Value):
     rewrites: int = 0
     rewritten: str = ""
     put_back: dict[str, str] = Field(default_factory=dict)
+    has_searched_edits: bool = False
 
 
 class Signals(Value):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+# The name of the agent that needs no model: it searches for small edits.
+BUILTIN = "builtin"
+
 
 class Status(str, Enum):
     """The status of a run."""

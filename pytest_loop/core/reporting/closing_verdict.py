@@ -15,7 +15,6 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 
-_BUILTIN = "builtin"
 # The reversibility of what others build on.
 HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
@@ -61,7 +60,7 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
     unsealed = [path.lstrip("/") for answer in state.signals.answers for path in answer.unsealed]
     if unsealed:
         return f"it passes, and an answer allowed edits of {_name_first(unsealed)}, which judges"
-    if _BUILTIN in state.setup.agents[: state.progress.agent_index + 1] and state.plan:
+    if state.progress.has_searched_edits:
         return "review the edits, which were found by search"
     if unverified := _list_unverified(state):
         return f"it passes, and {_name_first(unverified)} could not be kept out of the evaluation"

@@ -164,10 +164,16 @@ def test_raised_limit_restarts_the_count_of_a_breaker(reason: str, rounds: int) 
 
 
 def test_success_of_the_built_in_search_needs_monitoring() -> None:
-    run = ScriptedRun(agents=("builtin",)).evaluate("a.x.y").evaluate().finish()
-    state = run.state.model_copy(update={"plan": ("a.x",)})
-    assert decide_closing(state)[0] is Closing.MONITOR
-    assert decide_closing(state.replace(agents=("codex",)))[0] is Closing.SHIP
+    run = ScriptedRun(agents=("codex",)).evaluate("a.x.y")  # `resume --agent builtin` keeps the agents of the start
+    run.complete(Kind.REFINEMENT_DONE, agent="builtin").evaluate().finish()
+    assert decide_closing(run.state)[0] is Closing.MONITOR
+
+
+def test_built_in_search_that_found_nothing_leaves_the_verdict_to_the_next_agent() -> None:
+    run = ScriptedRun(agents=("builtin:60", "codex")).evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE, agent="builtin", artifact_hash=run.state.progress.artifact_hash)
+    run.evaluate("a.x.y").complete(Kind.REFINEMENT_DONE, agent="codex").evaluate().finish()
+    assert decide_closing(run.state)[0] is Closing.SHIP
 
 
 def test_run_that_was_not_signed_here_is_at_best_monitored() -> None:
