@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from pytest_loop.session.locations import Locations
 
 BYTECODE_VARIABLE = "PYTHONPYCACHEPREFIX"
+# How the bytecode of plugins ends, in which pytest has rewritten the assertions.
+_REWRITTEN = f"-pytest-{pytest.__version__}.pyc"
 
 
 class BytecodeCache:
@@ -79,9 +83,10 @@ class BytecodeCache:
         for module in list(sys.modules.values()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.cached and spec.origin and self._locations.is_installed(spec.origin):
-                place = os.path.join(os.path.dirname(os.path.abspath(spec.origin)), os.path.basename(spec.cached))
-                with suppress(OSError), open(spec.cached, "rb") as file:
-                    yield place.lstrip(os.sep), file.read()
+                folder = os.path.dirname(os.path.abspath(spec.origin)).lstrip(os.sep)
+                for cached in (spec.cached, spec.cached.removesuffix(".pyc") + _REWRITTEN):
+                    with suppress(OSError), open(cached, "rb") as file:
+                        yield os.path.join(folder, os.path.basename(cached)), file.read()
 
     def _fill(self) -> None:
         self._is_full = True

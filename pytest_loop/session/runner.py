@@ -60,9 +60,8 @@ class Session(Protocol):
 class Launcher(Protocol):
     """Start the process of a session: `ColdLauncher` here, or one of `session.warm`."""
 
-    @property
-    def has_loaded_pytest(self) -> bool:
-        """Whether the next session finds pytest imported."""
+    def has_loaded_pytest(self, fence: Fence | None) -> bool:
+        """Return whether the next session inside this fence finds pytest imported."""
 
     def start(self, command: child.Command, mark: str) -> child.Child:
         """Start a session; waiting for it raises `LauncherDiedError` if the launcher has died."""
@@ -77,7 +76,8 @@ class Launcher(Protocol):
 class ColdLauncher:
     """Start every session as a new interpreter."""
 
-    has_loaded_pytest = False
+    def has_loaded_pytest(self, fence: Fence | None) -> bool:
+        return False
 
     def start(self, command: child.Command, mark: str) -> child.Child:
         return child.start_process(command, mark)
@@ -122,7 +122,7 @@ class SubprocessSession:
         variables: dict[str, str] = {}
         launcher: Launcher = ColdLauncher() if order.is_deciding else self.launcher
         if self.bytecode is not None:
-            folder = self.bytecode.prepare(is_full=not launcher.has_loaded_pytest)
+            folder = self.bytecode.prepare(is_full=not launcher.has_loaded_pytest(self.fence))
             variables = {BYTECODE_VARIABLE: str(folder), "PYTHONDONTWRITEBYTECODE": ""}
         try:
             return self._run_process(order, extra, variables, launcher.start)

@@ -12,6 +12,7 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
+from pytest_loop.processes.fence import Fence
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import (
     SESSION_VARIABLE,
@@ -30,12 +31,13 @@ FAILED = '{"evidence": [["test_it.py::test_it", {"outcome": "failed"}]]}'
 class ScriptLauncher:
     """Start a script instead of pytest; it gets the pipe of the session as `send(line)`."""
 
-    has_loaded_pytest = False
-
     def __init__(self, script: str, *, dies: bool = False) -> None:
         self.script = script
         self.dies = dies
         self.recoveries = 0
+
+    def has_loaded_pytest(self, fence: Fence | None) -> bool:
+        return False
 
     def start(self, command: child.Command, mark: str) -> child.Child:
         if self.dies:

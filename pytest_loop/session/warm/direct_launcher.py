@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 from pytest_loop.processes.child import Child, Command
+from pytest_loop.processes.fence import Fence
 from pytest_loop.processes.process_marks import add_mark
 from pytest_loop.session.warm import forked_process
 from pytest_loop.session.warm.forked_process import ForkedProcess
@@ -25,7 +26,9 @@ class DirectLauncher:
     """Fork a session from this process: for a single session, a fork server would cost more than it saves."""
 
     is_possible = sys.platform == "linux"
-    has_loaded_pytest = True
+
+    def has_loaded_pytest(self, _fence: Fence | None) -> bool:
+        return True
 
     def start(self, command: Command, mark: str) -> Child:
         stdout, child_stdout = os.pipe()

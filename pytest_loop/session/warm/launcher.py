@@ -189,9 +189,8 @@ class WarmLauncher:
         """The process of the current server."""
         return self._server.pid if self._server else None
 
-    @property
-    def has_loaded_pytest(self) -> bool:
-        return self._server is not None
+    def has_loaded_pytest(self, fence: Fence | None) -> bool:
+        return self._server is not None and self._server.fence == fence
 
     def start(self, command: child.Command, mark: str) -> child.Child:
         for _ in range(2):
