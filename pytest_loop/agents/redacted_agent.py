@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
@@ -28,8 +26,9 @@ class RedactedAgent:
         )
         redacted = replace(request, prompt=self._redact(request.prompt), critique=critique)
         try:
-            on_wait = partial(_call_redacted, watch.on_wait, self._redact)
-            reply = self._agent.answer(redacted, replace(watch, on_output=output, on_wait=on_wait))
+            reply = self._agent.answer(
+                redacted, replace(watch, on_output=output, on_wait=lambda text: watch.on_wait(self._redact(text)))
+            )
         except AgentError as error:
             error.args = (self._redact(str(error)),)
             raise
@@ -49,10 +48,6 @@ class RedactedAgent:
         text = after.decode("utf-8", "surrogateescape")
         if (redacted := self._redact(text)) != text:
             path.write_bytes(redacted.encode("utf-8", "surrogateescape"))
-
-
-def _call_redacted(function: Callable[[str], None], redact: Redactor, text: str) -> None:
-    function(redact(text))
 
 
 def _read_document(path: Path | None) -> bytes | None:

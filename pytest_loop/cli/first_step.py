@@ -50,7 +50,7 @@ def write_tests_first(state: RunState, project: SealedFiles) -> RunState:
     """Return the state of a run that begins with tests for the task: until they are sealed, nothing else may change."""
     seal = state.setup.seal or Seal()
     patterns = open_for_new_tests(seal.patterns, project.start.entries)
-    files = project.seal_anew(patterns, ACCEPTANCE_FILES)
+    files = project.reseal(patterns, ACCEPTANCE_FILES)
     changes = {"patterns": patterns, "allow": ACCEPTANCE_FILES, "files": files}
     return state.replace(work_seal=seal, seal=seal.model_copy(update=changes), edits_first=False)
 

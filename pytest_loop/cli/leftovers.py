@@ -72,7 +72,7 @@ def _refuse(run: SavedRun, root: Path, *, is_killed: bool) -> None:
 
 def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
     """Yield sealed files that changed, and files of the product with code that a change should not add."""
-    yield from project.list_lost()
+    yield from project.list_lost_files()
     machinery = frozenset(
         name
         for text in ProjectChanges(project).read_start_sources(is_sealed=False)

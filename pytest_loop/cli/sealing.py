@@ -20,10 +20,10 @@ from pytest_loop.errors import StateError
 from pytest_loop.inference.file_roles import find_judging_scripts, find_named_files
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
-from pytest_loop.run.fence import plan_fence, resolve_opened
+from pytest_loop.run.fence import plan_fence, resolve_writable_paths
 from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import fail_all_again
-from pytest_loop.session.result import KnownResult, SessionResult
+from pytest_loop.session.repeat import do_all_fail
+from pytest_loop.session.result import BaselineResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
@@ -81,8 +81,8 @@ def _find_packages(root: Path, paths: Iterable[str]) -> set[str]:
     return {folder for folder in folders if (root / folder / "__init__.py").exists()}
 
 
-def find_named_seal(draft: RunDraft, project: SealedFiles) -> tuple[str, ...]:
-    """Return the patterns of the task that unseal something."""
+def _find_unsealed_by_task(draft: RunDraft, project: SealedFiles) -> tuple[str, ...]:
+    """Return the files named in the task that would be sealed otherwise."""
     patterns = PathPatterns(pattern for pattern in project.sealed.patterns if not pattern.startswith("!"))
     return tuple(
         name.lstrip("/") for name in find_named_files(draft.context.task.text) if patterns.matches(name.lstrip("/"))
@@ -96,7 +96,7 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
     """
     if draft.settings.start.tests_first:
         raise pytest.UsageError("--loop-tests-first: expected a run that edits files, found one of a document")
-    opened = resolve_opened(draft.settings)
+    opened = resolve_writable_paths(draft.settings)
     seal = project.record_seal(opened).model_copy(
         update={
             "left_out": record_left_out(project, opened, state.setup.artifact),
@@ -118,21 +118,22 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
 
 
 class SealedState(NamedTuple):
-    """The state with its seal, how many goals do not pass before the first edit, and the session that said so."""
+    """The state with its seal, the number of goals that do not pass before the first edit, and the last session."""
 
     state: RunState
     failing: int
-    known: KnownResult
+    baseline_result: BaselineResult
 
 
 def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
     """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
 
-    The first evaluation shows what sessions read, which belongs to the judge, and what they write. Where it cannot
-    stand alone, there is a second, with a fence that leaves this open: a test that fails only inside does not block.
+    The first session shows which files sessions read and write: those that tests read get sealed, and those that
+    sessions write stay writable in the fence. If the first session wrote sealed files, or says too little, a second one
+    runs inside of this fence: a rule that fails only there must not block.
     """
     session, settings = draft.session, draft.settings
-    opened, build = resolve_opened(settings), settings.judging.build
+    opened, build = resolve_writable_paths(settings), settings.judging.build
     if build and (problem := build_files(build, settings.root, settings.judging.session_timeout)):
         raise StateError(problem)
     project.record_start()
@@ -142,7 +143,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     written = watch.find_written()
     reads = [(path, owner) for path, owner in first.result.reads if not is_written_since(project.root / path, started)]
     read_patterns = find_read_patterns(project, reads, first.result.plugin_files)
-    project.extend(read_patterns, ())
+    project.extend_seal(read_patterns, ())
     if state.criteria.has_tests_only:  # commands may search modules elsewhere
         project.module_folders = tuple(sorted({".", *first.result.module_folders}))
     seal = project.record_seal(opened)
@@ -154,7 +155,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     second = first
     if written or _needs_second_session(draft, first, project, started):
         second = _evaluate_baseline(state, session)
-        project.extend((), outputs.find_outputs())
+        project.extend_seal((), outputs.find_outputs())
     seal = project.record_seal(opened).model_copy(update={"build": build, "written": written})
     criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
     results = {
@@ -166,7 +167,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
         "unstable": unstable,
         "unjudged": unjudged,
         "module_folders": project.module_folders,
-        "named": find_named_seal(draft, project),
+        "named": _find_unsealed_by_task(draft, project),
         "doctest_sources": draft.plan.doctest_sources,
         "replaced_tests": tuple(sorted({*first.result.replaced_tests, *second.result.replaced_tests})),
         "test_counts": {key: min(count, second.test_counts.get(key, 0)) for key, count in first.test_counts.items()},
@@ -178,7 +179,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
     seal = seal.model_copy(update=results)
     state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
-    return SealedState(state, failing, KnownResult(project.digest, second.result))
+    return SealedState(state, failing, BaselineResult(project.digest, second.result))
 
 
 def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
@@ -191,10 +192,10 @@ def _needs_second_session(draft: RunDraft, first: BaselineSession, project: Seal
         return True
     if session.fence and any(map(project.is_sealed, first.result.opened_to_write)):
         return True
-    if session.fence and find_changed_packages(settings.root, started, resolve_opened(settings)):
+    if session.fence and find_changed_packages(settings.root, started, resolve_writable_paths(settings)):
         return True
     order = SessionOrder(phase=Phase.B)
-    return not fail_all_again(session, order, settings.root, first.result.failed_items)
+    return not do_all_fail(session, order, settings.root, first.result.failed_items)
 
 
 class BaselineSession(NamedTuple):

@@ -16,9 +16,9 @@ def build_suite_arguments(settings: Settings) -> tuple[str, ...]:
 
 
 def build_judging_arguments(settings: Settings, *inferred: str) -> tuple[str, ...]:
-    """Return the user's pytest arguments for a session; named, template or inferred rules replace the user's paths.
+    """Return the user's pytest arguments for a session, with the files of rules instead of paths if there are any.
 
-    Inferred rules extend the template themselves.
+    `inferred` are the paths of inferred rule files; these already include the rules of `--loop-template`.
     """
     judging = settings.judging
     for name in judging.rules:

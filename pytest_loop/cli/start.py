@@ -231,7 +231,7 @@ class Start:
         return state.replace(agents=(agent,)) if agent else state
 
     def _seal(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
-        """Seal what judges; a draft that the user has revised is sealed anew."""
+        """Seal the files that decide verdicts; a draft that the user has revised is sealed again."""
         if self.project:
             self.project.discard()
         self.project = seal_files(draft, state, files)
@@ -240,7 +240,7 @@ class Start:
             return seal_document(draft, state, self.project)
         set_display(draft.session, self.console.look)
         baseline = take_baseline(draft, state, self.project, self.store.root)
-        self.failing, self.sessions.known = baseline.failing, baseline.known
+        self.failing, self.sessions.baseline_result = baseline.failing, baseline.baseline_result
         return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:

@@ -1,4 +1,4 @@
-"""Judges again whenever files of the project change (`--loop-watch`)."""
+"""Judge again whenever files of the project change (`--loop-watch`)."""
 
 from __future__ import annotations
 

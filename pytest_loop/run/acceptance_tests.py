@@ -38,7 +38,7 @@ def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """
     tests = AcceptanceTests(context)
     project = context.run.project
-    project.settled = project.start  # a process that died may have changed more than tests
+    project.before_step = project.start  # a process that died may have changed more than tests
     tests.put_back()
     is_told = bool(context.state.get_error(Step.PREPARE)) or context.state.is_answered
     if is_told or not tests.paths or tests.find_problem():
@@ -185,7 +185,7 @@ class AcceptanceTests:
         patterns = (*before.patterns, *map(format_path_pattern, paths))
         fields = {
             "patterns": patterns,
-            "files": run.project.seal_anew(patterns, before.allow),
+            "files": run.project.reseal(patterns, before.allow),
             "start_digest": run.project.digest,
             "replaced_tests": tuple(sorted({*before.replaced_tests, *self.result.replaced_tests})),
         }

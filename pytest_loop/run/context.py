@@ -11,7 +11,7 @@ from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
-from pytest_loop.session.result import KnownResult
+from pytest_loop.session.result import BaselineResult
 from pytest_loop.session.runner import Session
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import LiveView
@@ -24,12 +24,12 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass(frozen=True)
 class RunContext:
-    """Everything that stays the same from the start of a run to its end.
+    """The parts of a run that its steps share.
 
     `project` are the project's files, sealed also if the run writes a document. `ask` is None if there is no user to
     ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`, `project_notes`
     and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out files.
-    `known` is the result of the baseline, if this process took it.
+    `baseline_result` is None unless this process took it.
     """
 
     settings: Settings
@@ -52,7 +52,7 @@ class RunContext:
     lessons: tuple[Lesson, ...] = ()
     fence: RunFence = field(default_factory=RunFence)
     clean_room: CleanRoom | None = None
-    known: KnownResult | None = None
+    baseline_result: BaselineResult | None = None
 
     def make_watch(self, should_continue: Callable[[], bool], workspace: Path | None = None) -> Watch:
         """Return the limits under which agents work in a folder, or in the project."""

@@ -33,24 +33,24 @@ class EvaluateRules(Protocol):
 
 @dataclass
 class DecidingEvaluation:
-    """Evaluate what may be a success in a clean room; `findings` say what was seen around it."""
+    """Evaluate in a clean room what may be a success; `findings` are signs of tampering that show only there."""
 
     context: RunContext
     state: RunState
     evaluate_rules: EvaluateRules
-    pass_failed_tests: Callable[[], bool]
+    have_failures_passed: Callable[[], bool]
     should_continue: Callable[[], bool] = lambda: True
     findings: list[SealFinding] = field(default_factory=list)
 
     def evaluate(self) -> Evaluation:
-        """Evaluate the rules; what passes in a quick session is judged once more in the clean room.
+        """Evaluate the rules in the clean room; a quick suite runs in the usual session first.
 
-        Before an agent has worked, there is nothing to keep out. Where the tests that failed pass now, the clean room
-        comes at once: most likely everything passes, and one session of all tests is enough.
+        Before an agent has worked, the usual session decides: there is nothing to keep out. If the tests that failed
+        pass now, the clean room comes at once: most likely everything passes, and one session of all tests is enough.
         """
         if not self.state.has_agent_worked:
             return self.evaluate_rules(is_deciding=False)
-        if 0 < self._seal.session_seconds < QUICK_SECONDS and not self.pass_failed_tests():
+        if 0 < self._seal.session_seconds < QUICK_SECONDS and not self.have_failures_passed():
             evaluation = self.evaluate_rules(is_deciding=False)
             if evaluation.failed or evaluation.must_not:
                 return evaluation
@@ -102,7 +102,7 @@ class DecidingEvaluation:
         return {path: entry.stamp if entry else None for path, entry in entries}
 
     def _compare_stamps(self, before: dict[str, object]) -> Iterator[SealFinding]:
-        """Yield a finding for each sealed file that was written, whatever it holds now; sessions write some always."""
+        """Yield a finding for each sealed file that was written, but for those that sessions wrote at the baseline."""
         written = self._seal.written or ()
         for path, stamp in self._read_stamps().items():
             if stamp != before[path] and not is_written(path, written):
@@ -115,7 +115,7 @@ def is_written(path: str, written: Collection[str]) -> bool:
 
 
 def _describe_room(report: RoomReport, *, is_failed: bool) -> Iterator[SealFinding]:
-    """Yield what could not be verified, and what may be the reason of a failure: no failure needs no reason."""
+    """Yield files that could not be verified, and after a failure files set aside, which may be its reason."""
     for path, reason in report.unverified.items():
         yield SealFinding(kind=UNVERIFIED, path=path, detail=reason)
     names = [path for path in report.changed if path not in report.unverified]

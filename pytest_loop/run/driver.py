@@ -43,7 +43,8 @@ _INTERRUPTIONS = (PhaseError, StopRequested)
 class Driver(Generic[State]):
     """One run from where it stands to its end; machine and steps are those of a run or of an experiment.
 
-    `renew` returns the context for a state in which other files are sealed.
+    `rebuild_context` returns a context whose fence and session fit the seal of a state; it is called after new tests
+    were sealed. `is_cancelled` ends the steps that work side by side.
     """
 
     state: State
@@ -52,9 +53,9 @@ class Driver(Generic[State]):
     store: Store
     context: RunContext
     listen: Callable[[Event, State], None]
-    renew: Callable[[State], RunContext] | None = None
+    rebuild_context: Callable[[State], RunContext] | None = None
     pending: list[Event] = field(default_factory=list)
-    is_leaving: bool = False
+    is_cancelled: bool = False
 
     def run(self) -> State:
         """Drive the run until it is over, and return its last state."""
@@ -66,16 +67,16 @@ class Driver(Generic[State]):
                     self.flush()
                 for payload in self._execute_all(commands):
                     self._record(payload)
-                    if self.renew and isinstance(payload, AcceptanceTestsPrepared):
+                    if self.rebuild_context and isinstance(payload, AcceptanceTestsPrepared):
                         self.flush()
-                        self.context = self.renew(self.state)
+                        self.context = self.rebuild_context(self.state)
             self.flush()
             return self.state
         finally:
             gc.unfreeze()
 
     def flush(self) -> None:
-        """Write pending events, then the state, then the time of the last event into the pointer."""
+        """Write pending events and the state, and record that this run is the project's current one."""
         if self.pending:
             self.context.files.append(self.pending, self.state)
             self.pending.clear()
@@ -99,7 +100,11 @@ class Driver(Generic[State]):
         if first.kind not in (Kind.STOPPED, Kind.FAILED) and (limits := self.context.files.take_limit_request()):
             return [LimitsRaised.model_validate({**limits, "is_exact": True})]
         if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
-            return [self._end(Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP)))]
+            return [
+                self._complete_end(
+                    Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))
+                )
+            ]
         if (first.kind is Kind.CRITIQUE_DONE or first.is_success) and (answer := self._ask_person(first)):
             return [answer]
         return self._execute_steps(commands)
@@ -125,23 +130,23 @@ class Driver(Generic[State]):
         return StopRequested(reason=self.context.files.read_stop_request() or Reason.USER_STOP.value)
 
     def _execute_steps(self, commands: tuple[Command, ...]) -> list[Payload]:
-        """Execute commands; however a step ends, files that it must not change are put back before anything else."""
+        """Execute commands; revert sealed files first of all if a step raises an error or is interrupted."""
         if commands[0].step is not None:
             self.context.project.begin_work()
         try:
             payloads = [self._execute(commands[0])] if len(commands) == 1 else self._execute_side_by_side(commands)
         except BaseException:
-            self._put_back()
+            self._revert_sealed_files()
             raise
         return [
-            payload.model_copy(update={"findings": self._put_back()})
+            payload.model_copy(update={"findings": self._revert_sealed_files()})
             if isinstance(payload, _INTERRUPTIONS)
             else payload
             for payload in payloads
         ]
 
-    def _put_back(self) -> tuple[SealFinding, ...]:
-        """Put files back after a step that did not end as it should, and name them."""
+    def _revert_sealed_files(self) -> tuple[SealFinding, ...]:
+        """Revert sealed files after an interrupted step; print and return what was reverted."""
         write = self.context.live.write
         try:
             findings = tuple(self.context.project.enforce_seal())
@@ -160,7 +165,7 @@ class Driver(Generic[State]):
                 futures = [pool.submit(self._execute, command) for command in commands]
                 payloads = [future.result() for future in futures]
             except BaseException:
-                self.is_leaving = True
+                self.is_cancelled = True
                 raise
         last = len(payloads) - 1
         return [
@@ -171,7 +176,7 @@ class Driver(Generic[State]):
     def _execute(self, command: Command) -> Payload:
         """Execute a command; an error of a step is a value, and the machine decides what follows."""
         if command.step is None:
-            return self._end(self.steps.record(command, self.state))
+            return self._complete_end(self.steps.record(command, self.state))
         started = time.monotonic()
         step_context = StepContext(self.context, self.state, self._should_continue, StepCosts())
         payload: StepPayload
@@ -186,16 +191,16 @@ class Driver(Generic[State]):
         payload = payload.model_copy(update={**step_context.costs.fields, "seconds": _measure_since(started)})
         return self.steps.conclude(payload, self.state)
 
-    def _end(self, payload: Payload) -> Payload:
-        """Complete the payload of an end; others stay as they are."""
+    def _complete_end(self, payload: Payload) -> Payload:
+        """Add the diff of the run to the payload of an end; return any other payload unchanged."""
         return add_diff(payload, self.state, self.context.files) if isinstance(payload, EndPayload) else payload
 
     def _should_continue(self) -> bool:
         self.context.live.refresh()
-        return not self.is_leaving and self.context.files.can_continue
+        return not self.is_cancelled and self.context.files.can_continue
 
     def _raise_on_pause(self) -> None:
-        """Leave as after an interrupt if a pause was requested."""
+        """Raise `KeyboardInterrupt` if a pause was requested: the run can be resumed after both."""
         if self.context.files.is_pause_requested:
             self.context.files.clear_requests()
             raise KeyboardInterrupt

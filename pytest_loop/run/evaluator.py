@@ -21,7 +21,7 @@ from pytest_loop.run.judge_reads import seal_late_reads
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
-from pytest_loop.session.repeat import pass_all_now
+from pytest_loop.session.repeat import do_all_pass
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.show.live_view import SHOW_SESSIONS
@@ -57,7 +57,7 @@ class Evaluator:
         ]
         self._save_checkpoint()
         deciding = DecidingEvaluation(
-            self.context, self.state, self.evaluate_rules, self._pass_failed_tests, self.should_continue
+            self.context, self.state, self.evaluate_rules, self._have_failures_passed, self.should_continue
         )
         evaluate = self.evaluate_rules if self.manifest else deciding.evaluate
         evaluation = evaluate()
@@ -85,14 +85,14 @@ class Evaluator:
             return self._run_session(reuse=False, is_deciding=is_deciding)
         return evaluation
 
-    def _pass_failed_tests(self) -> bool:
-        """Return whether what did not pass last time were tests, and they pass alone now; False if nothing is known."""
+    def _have_failures_passed(self) -> bool:
+        """Run the rules that did not pass last time alone; return whether all are tests, and pass now."""
         before, rules = self.state.evaluation, self.state.criteria.by_id
         unmet = [rules[name] for name in before.unmet if name in rules] if before else []
         if before is None or before.errors or not all(rule.is_test for rule in unmet):
             return False
         order = self._build_order(None, reuse=False, is_deciding=False)
-        return pass_all_now(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
+        return do_all_pass(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
 
     @property
     def _edits_files(self) -> bool:
@@ -114,7 +114,7 @@ class Evaluator:
         service = JudgeService(judge.answer, judge.cancel) if judge else None
         self.context.project.begin_work(is_session=True)
         try:
-            session_result = self.session_result = self._find_known_result(artifact_hash) or (
+            session_result = self.session_result = self._find_baseline_result(artifact_hash) or (
                 self.context.session.evaluate(self._build_order(service, reuse, is_deciding))
             )
         finally:
@@ -128,16 +128,16 @@ class Evaluator:
         score_hook = self.context.hook.pytest_loop_score
         return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
 
-    def _find_known_result(self, artifact_hash: str) -> SessionResult | None:
+    def _find_baseline_result(self, artifact_hash: str) -> SessionResult | None:
         """Return the result of the baseline for the first evaluation, if no judge has to be asked for it."""
-        known, state = self.context.known, self.state
-        if known is None or state.has_agent_worked or state.evaluation or known.digest != artifact_hash:
+        baseline, state = self.context.baseline_result, self.state
+        if baseline is None or state.has_agent_worked or state.evaluation or baseline.digest != artifact_hash:
             return None
         is_asked = any(rule.proof in (Proof.REVIEW, Proof.ASSUMPTION) for rule in state.criteria.rules)
         if is_asked or self.manifest:
             return None
-        self.context.live.write_session_output(known.result.output.encode())
-        return known.result
+        self.context.live.write_session_output(baseline.result.output.encode())
+        return baseline.result
 
     def _save_checkpoint(self) -> None:
         """Save the files before the evaluation; without a checkpoint in git, the run continues."""

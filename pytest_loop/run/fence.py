@@ -112,7 +112,7 @@ def choose_tool(settings: Settings) -> Probe:
     return probe
 
 
-def resolve_opened(settings: Settings) -> tuple[str, ...]:
+def resolve_writable_paths(settings: Settings) -> tuple[str, ...]:
     """Return the paths of `--loop-fence-allow`; raise `UsageError` for one that does not exist."""
     paths = []
     for name in settings.workspace.fence_allow:
@@ -131,7 +131,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     """
     tool, problem = choose_tool(settings)
     seal = state.setup.seal or Seal()
-    opened, written = (*resolve_opened(settings), *seal.opened), seal.written
+    opened, written = (*resolve_writable_paths(settings), *seal.opened), seal.written
     if tool is None:
         return RunFence(None, problem, opened=opened)
     has_command = any(rule.is_command for rule in state.criteria.goals)

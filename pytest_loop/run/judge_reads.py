@@ -27,28 +27,25 @@ def find_read_patterns(
         return (project.read_start_content(path) or b"").decode("utf-8", "replace") if path in entries else ""
 
     facts = ReadFacts(
-        [(path, owner) for path, owner in reads if path in entries or _is_environment_file(path)],
-        [(path, owner) for path, owner in reads if path in project.start.folders],
-        entries,
-        project.sealed.matches,
-        sources,
-        read_text,
-        [path for path in plugins if path in entries],
-        tuple(_list_packages(project.root, entries)),
+        reads=[(path, owner) for path, owner in reads if path in entries or _is_environment_file(path)],
+        listings=[(path, owner) for path, owner in reads if path in project.start.folders],
+        files=entries,
+        is_test=project.sealed.matches,
+        sources=sources,
+        read_text=read_text,
+        plugins=[path for path in plugins if path in entries],
+        packages=tuple(_list_packages(project.root, entries)),
     )
     return tuple(map(format_path_pattern, find_judge_files(facts)))
 
 
 def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:
-    """Seal what a session was the first to read: a test that failed early had not come so far before.
-
-    Without an edit of such a file there is nothing to do.
-    """
+    """Seal edited files that tests read for the first time: tests that failed early did not get to them before."""
     changes = project.changes
     edited = {path for path in (*changes.modified, *changes.removed) if not project.sealed.matches(path)}
     if not edited.isdisjoint(path for path, _ in reads):
-        known = [(path, owner) for path, owner in reads if not _is_environment_file(path)]
-        project.extend(find_read_patterns(project, known, ()), ())
+        reads = [(path, owner) for path, owner in reads if not _is_environment_file(path)]
+        project.extend_seal(find_read_patterns(project, reads, ()), ())
 
 
 def _is_environment_file(path: str) -> bool:

@@ -50,7 +50,7 @@ def put_back_sealed(project: SealedFiles, files: RunFiles, state: RunState) -> t
     Raise `StateError` if that is not possible: the run must not go on with another judge.
     """
     findings = (*project.enforce_seal(), *restore_rules(files, state))
-    if lost := project.list_lost():
+    if lost := project.list_lost_files():
         raise StateError(
             f"{list_names(lost, 3)}: changed since the run began, and the sealed content was not kept: bring it back, "
             "or start a new run"

@@ -31,13 +31,13 @@ from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import load_lessons
-from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_opened
+from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_writable_paths
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory, set_display
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession, redact_result
-from pytest_loop.session.result import KnownResult
+from pytest_loop.session.result import BaselineResult
 from pytest_loop.session.runner import Session, SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.live_view import SHOW_SESSIONS
@@ -73,7 +73,7 @@ class Runner:
         if self.settings.prompts:
             prompts.check_templates(self.settings.prompts)
         choose_tool(self.settings)
-        resolve_opened(self.settings)
+        resolve_writable_paths(self.settings)
         chosen = self.settings.agents
         for flag, specs in (("--loop-agent", chosen.agent), ("--loop-judge", (chosen.judge,))):
             for spec in filter(None, specs):
@@ -102,7 +102,7 @@ class Runner:
                 if project is None:
                     state, project = self._open_project(state, files)
                 cleanup.callback(project.close)
-                project.outputs |= set(self._list_outputs())
+                project.session_outputs |= set(self._list_outputs())
                 started = time.time()
                 project.find_shared = lambda: worktree.find_shared_files(store, state, started)
                 reporter = RunReporter(self.settings, self.console, self.redact)
@@ -111,12 +111,12 @@ class Runner:
                 context = self._make_context(state, files, store, project, reporter, cleanup)
                 machine, steps = select_machine(state), self.make_steps(state, context)
 
-                def renew(state: RunState) -> RunContext:
+                def rebuild_context(state: RunState) -> RunContext:
                     fence = plan_fence(self.settings, store.root, project, state)
                     session = self._make_judging_session(state, files, reporter, fence, project, cleanup)
                     return replace(context, session=session, fence=fence)
 
-                driver = Driver(state, machine, steps, store, context, reporter.report_event, renew)
+                driver = Driver(state, machine, steps, store, context, reporter.report_event, rebuild_context)
                 return self._drive(driver, reporter)
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
@@ -198,12 +198,12 @@ class Runner:
             lessons=load_lessons(store, files) if chosen.memory else (),
             fence=fence,
             clean_room=self._open_clean_room(state, files, project, fence, cleanup),
-            known=self._find_known_result(),
+            baseline_result=self._find_baseline_result(),
         )
 
-    def _find_known_result(self) -> KnownResult | None:
-        known = self.sessions.known
-        return known and KnownResult(known.digest, redact_result(known.result, self.redact))
+    def _find_baseline_result(self) -> BaselineResult | None:
+        baseline = self.sessions.baseline_result
+        return baseline and BaselineResult(baseline.digest, redact_result(baseline.result, self.redact))
 
     def _open_clean_room(
         self, state: RunState, files: RunFiles, project: SealedFiles, fence: RunFence, cleanup: ExitStack

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.history import SessionHistory
-from pytest_loop.session.result import KnownResult
+from pytest_loop.session.result import BaselineResult
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings
@@ -18,13 +18,13 @@ from pytest_loop.show.look import Look
 
 @dataclass
 class SessionFactory:
-    """Create sessions that share a fork server, a bytecode cache and results; `known` is that of the baseline."""
+    """Create sessions that share a fork server, a bytecode cache, and the durations and failures of the last one."""
 
     settings: Settings
     print_line: PrintLine
     bytecode: BytecodeCache | None = None
     live: LiveView | None = None
-    known: KnownResult | None = None
+    baseline_result: BaselineResult | None = None
     _launcher: Launcher | None = None
     _history: SessionHistory = field(default_factory=SessionHistory)
 

@@ -171,6 +171,6 @@ class StepContext:
 
 def _replace_outputs(before: FileTree, project: SealedFiles) -> FileTree:
     """Return earlier files with the current outputs, such as the file of `--loop-record`, which grows meanwhile."""
-    files = {path: entry for path, entry in before.entries.items() if path not in project.outputs}
-    outputs = {path: entry for path, entry in project.current.entries.items() if path in project.outputs}
+    files = {path: entry for path, entry in before.entries.items() if path not in project.session_outputs}
+    outputs = {path: entry for path, entry in project.current.entries.items() if path in project.session_outputs}
     return replace(before, entries={**files, **outputs})

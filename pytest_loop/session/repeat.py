@@ -11,8 +11,8 @@ from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError, SessionStoppedError
 
 
-def fail_all_again(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
-    """Return whether each of these items fails once more in a session of their own; no items always do."""
+def do_all_fail(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
+    """Run these items alone; return whether each of them fails, also if there are none."""
     selected = tuple(nodeids)
     if not selected:
         return True
@@ -20,8 +20,8 @@ def fail_all_again(session: Session, order: SessionOrder, root: Path, nodeids: I
     return result is not None and set(result.failed_items).issuperset(selected)
 
 
-def pass_all_now(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
-    """Return whether these items, or those of these files, pass in a session of their own, which ends at a failure."""
+def do_all_pass(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
+    """Run these items or files alone, up to the first failure; return whether all of them pass."""
     selected = tuple(nodeids)
     if not selected:
         return False

@@ -180,8 +180,8 @@ class SessionResult:
         return list(dict.fromkeys((*self.contradictions, *hidden, *cut)))
 
 
-class KnownResult(NamedTuple):
-    """The result of a session for files with this hash."""
+class BaselineResult(NamedTuple):
+    """The result of the last baseline session, and the hash of the files that it judged."""
 
     digest: str
     result: SessionResult

@@ -76,7 +76,7 @@ class Launcher(Protocol):
 class ColdLauncher:
     """Start every session as a new interpreter."""
 
-    def has_loaded_pytest(self, fence: Fence | None) -> bool:
+    def has_loaded_pytest(self, fence: Fence | None) -> bool:  # noqa: ARG002 - the protocol has it
         return False
 
     def start(self, command: child.Command, mark: str) -> child.Child:

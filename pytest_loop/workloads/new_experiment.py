@@ -26,7 +26,7 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import StartProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.run.fence import resolve_opened
+from pytest_loop.run.fence import resolve_writable_paths
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
@@ -40,7 +40,7 @@ from pytest_loop.workloads.manifest import choose_setting, split_manifest_comman
 from pytest_loop.workspace.seal import build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-_EVERYTHING_PASSES = "all cases pass with the files as they are"
+_DEFAULT_HYPOTHESIS = "all cases pass with the files as they are"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class NewExperiment:
         result = self._collect_cases(session)
         project = SealedFiles(self.root, files.folder, self._build_patterns(), (), self._list_outputs())
         # The baseline adds the plugins: it is the first session in which workers run.
-        seal = project.record_seal(resolve_opened(self.settings)).model_copy(update={"plugins": None})
+        seal = project.record_seal(resolve_writable_paths(self.settings)).model_copy(update={"plugins": None})
         state = self._make_state(files, result.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
@@ -199,7 +199,7 @@ class NewExperiment:
             excluded=roles.excluded,
             held_out_cases=self.workload.held_out_cases & frozenset(roles.run),
             plan=str(self.plan),
-            first_hypothesis=self.plan.first_hypothesis or _EVERYTHING_PASSES,
+            first_hypothesis=self.plan.first_hypothesis or _DEFAULT_HYPOTHESIS,
         )
 
     def _build_patterns(self) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ class NewExperiment:
         return tuple(self._make_relative(case.output) for case in self.workload.cases)
 
     def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
-        """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
+        """Return the first event's payload; `approved` says how the user agreed to the draft."""
         mode = self._choose("mode")
         proof = StartProof(
             mode=mode,

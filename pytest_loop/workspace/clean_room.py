@@ -31,7 +31,7 @@ from pytest_loop.workspace.left_out_files import (
     compare_left_out,
     is_cache,
 )
-from pytest_loop.workspace.sealed_files import DISCARDED, SealedFiles
+from pytest_loop.workspace.sealed_files import DISCARDED_FOLDER, SealedFiles
 
 # Bounds of what is archived: more would make the start of a run slow.
 MAX_SIZE = 1024 * 1024
@@ -115,7 +115,7 @@ class CleanRoom:
 
     def _is_discarded(self, path: str) -> bool:
         """Return whether a path holds copies of what was put back: these stay where they are."""
-        return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED}")
+        return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED_FOLDER}")
 
     @contextmanager
     def enter(self) -> Iterator[RoomReport]:
@@ -150,7 +150,7 @@ class CleanRoom:
         scope = LeftOutScope(
             project.current.entries,
             project.current.folders | self._document_folders,
-            frozenset((*project.scope.outputs, *project.outputs)),
+            frozenset((*project.scope.outputs, *project.session_outputs)),
             self._skipped,
             project.scope.run_folder,
             self._own_folder,

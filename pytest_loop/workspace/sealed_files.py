@@ -22,8 +22,8 @@ from pytest_loop.workspace.new_files import is_new_test, select_shadowing_files
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
 
-# The folder of copies of what was put back, in that of a run.
-DISCARDED = "discarded"
+# The folder, inside that of a run, with copies of the edits that were reverted.
+DISCARDED_FOLDER = "discarded"
 _MAX_COPIES = 100
 _COPY_MODE = 0o600
 _NO_PATTERNS = PathPatterns(())
@@ -32,10 +32,10 @@ _NO_PATTERNS = PathPatterns(())
 class SealedFiles:
     """The project's files at the start of a run (`start`) and now (`current`).
 
-    Sealed files stay as they were at the start. If there are patterns in `allow`, agents may change no other file:
-    these stay as they were after the step before (`settled`), and edits of the user while no step works are kept. New
-    files of a session are `outputs`, and are left alone. In `module_folders` sessions search modules; there are
-    none if that is unknown. `find_shared` returns the files that other runs may change meanwhile.
+    Sealed files stay as they were at the start. If there are patterns in `allow`, agents may change only files that
+    match; all others stay as they were when the step began (`before_step`). Edits of the user between two steps are
+    kept, and so are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions
+    search modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class SealedFiles:
         self._replace_patterns(sealed, outputs)
         self._listings = FileListings(folder)
         self._archive = ContentArchive(folder / "files.kept")
-        self._discarded = folder / DISCARDED
-        self.start = self.current = self.settled = FileTree({})
+        self._discarded = folder / DISCARDED_FOLDER
+        self.start = self.current = self.before_step = FileTree({})
         self._sealed_paths: tuple[FileTree, PathPatterns, list[str]] | None = None
         self._is_session = False
         self.module_folders: tuple[str, ...] = ()
-        self.outputs: set[str] = set()
+        self.session_outputs: set[str] = set()
         self.find_shared: Callable[[], PathPatterns] = lambda: _NO_PATTERNS
 
     # -- start and end of a run
@@ -67,7 +67,7 @@ class SealedFiles:
     def record_start(self) -> str:
         """Scan and archive all files before the first edit; return the hash of the listing."""
         before = self.start if self.start.entries else None
-        self.start = self.current = self.settled = scan_files(self.root, self.scope, before, self.current)
+        self.start = self.current = self.before_step = scan_files(self.root, self.scope, before, self.current)
         self._archive.add_files(self.root, self.start, self.sealed)
         return self._listings.write_start(self.start)
 
@@ -83,14 +83,14 @@ class SealedFiles:
             outputs=tuple(sorted(self.scope.outputs)),
         )
 
-    def seal_anew(self, sealed: Iterable[str], allow: Iterable[str]) -> str:
-        """Record the current files as the start, with other patterns; return the hash of the listing."""
+    def reseal(self, sealed: Iterable[str], allow: Iterable[str]) -> str:
+        """Seal other files, and record the current ones as the start; return the hash of the listing."""
         self.allow = PathPatterns(allow)
         self._replace_patterns(sealed)
         return self.record_start()
 
-    def extend(self, patterns: Iterable[str], outputs: Iterable[str]) -> None:
-        """Seal more files, and leave out what sessions write; `record_start` has to follow."""
+    def extend_seal(self, patterns: Iterable[str], outputs: Iterable[str]) -> None:
+        """Seal more files, and exclude outputs of sessions from scans; the caller must call `record_start` next."""
         self._replace_patterns((*patterns, *self.sealed.patterns), outputs)
 
     def _replace_patterns(self, patterns: Iterable[str], outputs: Iterable[str] = ()) -> None:
@@ -160,9 +160,9 @@ class SealedFiles:
             self._archive.add_files(self.root, self.current)
 
     def accept_current(self) -> None:
-        """Take the current files as those that must not change, but for sealed ones: no agent or session worked."""
+        """Keep edits that the user made between two steps; sealed files still have to be as at the start."""
         self._scan()
-        self.settled = self.current
+        self.before_step = self.current
 
     def enforce_seal(self, *, read_all: bool = False) -> list[SealFinding]:
         """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
@@ -177,11 +177,11 @@ class SealedFiles:
             *self._undo(
                 self.start, self._select_shadowing(changes.filter(lambda path: not self.is_sealed(path))), "sealed"
             ),
-            *self._undo(self.settled, self._find_forbidden(), FORBIDDEN),
+            *self._undo(self.before_step, self._find_forbidden(), FORBIDDEN),
         ]
         if findings:
             self._scan()
-        self.settled, self._is_session = self.current, False
+        self.before_step, self._is_session = self.current, False
         return findings
 
     def is_sealed(self, path: str) -> bool:
@@ -197,10 +197,10 @@ class SealedFiles:
         return is_file and before is not None and after is not None and is_honest_edit(path, before, after)
 
     def is_unsealed(self, path: str) -> bool:
-        """Return whether a file of the project may be changed although it judges."""
+        """Return whether a file was there at the start, and may be changed."""
         return path in self.start.entries and not self.sealed.matches(path)
 
-    def list_lost(self) -> tuple[str, ...]:
+    def list_lost_files(self) -> tuple[str, ...]:
         """Return the sealed files that could not be put back."""
         changes = self.changes.filter(self.is_sealed)
         return tuple(path for path in changes.paths if path not in changes.modified or not self._is_honest(path))
@@ -215,10 +215,10 @@ class SealedFiles:
         """Return changes outside `allow` since work began: files of the start, and new files of an agent."""
         if not self.allow:
             return FileChanges()
-        changes = compare_trees(self.settled, self.current).exclude(self.sealed).exclude(self.allow)
+        changes = compare_trees(self.before_step, self.current).exclude(self.sealed).exclude(self.allow)
         if self._is_session:
-            self.outputs.update(changes.added)
-        is_new = frozenset(changes.added).difference(self.outputs).__contains__
+            self.session_outputs.update(changes.added)
+        is_new = frozenset(changes.added).difference(self.session_outputs).__contains__
         changes = changes.filter(lambda path: path in self.start.entries or is_new(path))
         return changes.exclude(self.find_shared()) if changes.paths else changes
 
@@ -266,11 +266,11 @@ class SealedFiles:
 
     def list_sealed_paths(self) -> list[str]:
         """Return the sealed files at the start of the run."""
-        known = self._sealed_paths
-        if known is None or known[0] is not self.start or known[1] is not self.sealed:
+        cached = self._sealed_paths
+        if cached is None or cached[0] is not self.start or cached[1] is not self.sealed:
             paths = [path for path in self.start.entries if self.sealed.matches(path)]
-            self._sealed_paths = known = (self.start, self.sealed, paths)
-        return known[2]
+            self._sealed_paths = cached = (self.start, self.sealed, paths)
+        return cached[2]
 
     def read_start_content(self, path: str) -> bytes | None:
         """Return the content of a file at the start of the run, or None if it was not kept."""

@@ -1,6 +1,6 @@
-"""The road of loop requests in plain words, from top to bottom: routing, phrases, extraction, inference, several runs.
+"""Loop requests in plain words, from start to end: routing, phrases, extraction, inference, several runs.
 
-Each row states one thing that users of this road say or know, and what it is here.
+Each row states one thing that users say, and what it means here.
 """
 
 from __future__ import annotations

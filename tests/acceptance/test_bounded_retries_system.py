@@ -1,4 +1,4 @@
-"""The road of bounded retries, from top to bottom: a test result and a review lead to proceed, retry or escalate.
+"""Bounded retries, from start to end: a test result and a review lead to proceed, retry or escalate.
 
 Its default of 3 iterations is the limit `--loop-max-iterations 3` here, where 4 is the default. "Proceed to the next
 task" is the end of a run: one task is one run.

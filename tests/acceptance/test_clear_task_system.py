@@ -1,4 +1,4 @@
-"""The road of the clear task, from top to bottom: clarity, gates, state file, dual exit, breakers, closing verdict.
+"""A clear task, from start to end: clarity, gates, state file, dual exit, breakers, closing verdict.
 
 Some of its features are not kept, because the specification has others in their place: its `[LOOP]` announcements are
 the lines of a run and the status block, PRD mode is one run per task, its variables for headless use are options, and

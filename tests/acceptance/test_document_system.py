@@ -1,4 +1,4 @@
-"""The document road from top to bottom: a task, a template or rules, one artifact, and what is told about it."""
+"""A document, from start to end: task, template or rules, the artifact, and the messages about it."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ OBSERVER = WRITER.replace(
 
 
 class Facts(NamedTuple):
-    """What one finished run has left, and what could be seen while it worked."""
+    """The files that one finished run has left, and what its agent saw while it worked."""
 
     folder: Path
     output: str

@@ -1,6 +1,6 @@
-"""The workload road from top to bottom: manifest, plan, calibration, baseline, iterations, debrief, invariants.
+"""A workload from start to end: manifest, plan, calibration, baseline, iterations, debrief, invariants.
 
-Each row states one thing that users of this road know, and what it is here.
+Each row states one claim about such an experiment, and the value that proves it.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def compose(request):
 
 
 @dataclass(frozen=True)
-class Walk:
-    """An experiment that has ended, as its files tell it."""
+class EndedExperiment:
+    """The files and the output of an experiment that has ended."""
 
     project: Path
     init: subprocess.CompletedProcess[str]
@@ -129,9 +129,9 @@ def read_init_command() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory, caller: PytestCaller, _python_folder: Path) -> Walk:
+def run(tmp_path_factory: pytest.TempPathFactory, caller: PytestCaller, _python_folder: Path) -> EndedExperiment:
     """The example from an empty manifest to its debrief, with parallel cases and without a terminal."""
-    project = copy_example(tmp_path_factory.mktemp("walk"))
+    project = copy_example(tmp_path_factory.mktemp("run"))
     (project / "loop.manifest.yaml").unlink()
     variables = {**PLUGIN_VARIABLES, "PATH": f"{_python_folder}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200"}
     words = [*read_init_command(), "--domain-docs", "notes.md", "--max-iterations", "6"]
@@ -148,89 +148,89 @@ def walk(tmp_path_factory: pytest.TempPathFactory, caller: PytestCaller, _python
     outputs = ("--loop-debrief", "reports/new/LOOP.md", "--loop-json", "result.json")
     policy = ("-o", "loop_on_regression=accept", "-n2", "-q", "--tb=no")
     process = caller.call(*arguments, *outputs, *policy, folder=project, variables=variables)
-    return Walk(project, init, process)
+    return EndedExperiment(project, init, process)
 
 
 class Row(NamedTuple):
-    """A part of the road, what is known about it, how to look at it, and what is found there."""
+    """A phase of the experiment, a claim about it, and the value that `look` has to find."""
 
     part: str
     claim: str
-    look: Callable[[Walk], Any]
+    look: Callable[[EndedExperiment], Any]
     expected: Any
 
 
-def has(*texts: str) -> Callable[[Walk], Any]:
-    """Look which of these texts the output of the run lacks."""
-    return lambda walk: [text for text in texts if text not in walk.output]
+def find_missing_output(*texts: str) -> Callable[[EndedExperiment], Any]:
+    """Return a function that lists which of these texts the output of a run lacks."""
+    return lambda run: [text for text in texts if text not in run.output]
 
 
-def in_debrief(*texts: str) -> Callable[[Walk], Any]:
-    return lambda walk: [text for text in texts if text not in walk.debrief]
+def find_missing_in_debrief(*texts: str) -> Callable[[EndedExperiment], Any]:
+    return lambda run: [text for text in texts if text not in run.debrief]
 
 
 NOTHING_MISSING: list[str] = []
 ROWS = [
-    Row("flags", "--manifest, --plan, --case and --continue exist", lambda _: missing_flags(), NOTHING_MISSING),
-    Row("setup", "proof: mode", lambda walk: walk.get("run_started", "proof", "mode"), "precision"),
-    Row("setup", "proof: session_dir", lambda walk: walk.get("run_started", "proof", "session_dir"), ".loop"),
-    Row("setup", "proof: parameters_parsed", lambda walk: walk.get("run_started", "proof", "parameters_parsed"), True),
-    Row("setup", "proof: flags_parsed", lambda walk: walk.get("run_started", "proof", "flags_parsed"), True),
-    Row("setup", "proof: routing", lambda walk: walk.get("run_started", "proof", "routing"), "manifest"),
+    Row("flags", "--manifest, --plan, --case and --continue exist", lambda _: list_missing_flags(), NOTHING_MISSING),
+    Row("setup", "proof: mode", lambda run: run.get("run_started", "proof", "mode"), "precision"),
+    Row("setup", "proof: session_dir", lambda run: run.get("run_started", "proof", "session_dir"), ".loop"),
+    Row("setup", "proof: parameters_parsed", lambda run: run.get("run_started", "proof", "parameters_parsed"), True),
+    Row("setup", "proof: flags_parsed", lambda run: run.get("run_started", "proof", "flags_parsed"), True),
+    Row("setup", "proof: routing", lambda run: run.get("run_started", "proof", "routing"), "manifest"),
     Row("setup", "modes", lambda _: sorted(MODES), ["convergence", "custom", "exploration", "precision"]),
-    Row("setup", "the mode configures role and focus", lambda walk: known_facts(walk)[0][0], "You fix one pattern"),
-    Row("interrogation", "the manifest is made from answers or flags", lambda walk: walk.init.returncode, 0),
-    Row("interrogation", "its fields", lambda walk: list(load_manifest(walk)), [
+    Row("setup", "the mode configures role and focus", lambda run: list_composer_facts(run)[0][0], "You fix one pattern"),
+    Row("interrogation", "the manifest is made from answers or flags", lambda run: run.init.returncode, 0),
+    Row("interrogation", "its fields", lambda run: list(load_manifest(run)), [
         "workloadId", "artifactPaths", "casePaths", "expectedPaths", "runCommand", "outputPath", "evaluateCommand",
         "domainDocs", "maxIterations",
     ]),
-    Row("interrogation", "all fields of the schema", lambda _: sorted(name for name in schema_fields()), sorted([
+    Row("interrogation", "all fields of the schema", lambda _: sorted(name for name in list_schema_fields()), sorted([
         "workloadId", "artifactPaths", "casePaths", "expectedPaths", "runCommand", "outputPath", "evaluateCommand",
         "reviewCommand", "agents", "domainDocs", "maxIterations", "buildCommand", "cacheStrategy",
         "holdout", "repeat", "need", "mode", "focus", "guard", "caseTimeout", "onPlateau", "onRegression", "decide",
     ])),
     Row("interrogation", "maxIterations is 10 by default", lambda _: Manifest.model_fields["max_iterations"].default, 10),
-    Row("interrogation", "unknown fields are errors", lambda _: rejects(extra=1), True),
-    Row("interrogation", "maxIterations 0 is an error", lambda _: rejects(maxIterations=0), True),
-    Row("interrogation", "a glob list is never empty", lambda _: rejects(casePaths=[]), True),
-    Row("interrogation", "it is shown", lambda walk: "workloadId: receipts\n" in walk.init.stdout, True),
-    Row("interrogation", "it lies beside the workload", lambda walk: (walk.project / "loop.manifest.yaml").exists(), True),
-    Row("interrogation", "proof: manifest_validated", lambda walk: walk.get("run_started", "proof", "manifest_validated"), True),
-    Row("planning", "proof: failure_context", lambda walk: walk.get("run_started", "proof", "failure_context"), PLAN["problem"]),
-    Row("planning", "proof: hypotheses_ranked", lambda walk: walk.get("run_started", "proof", "hypotheses_ranked"), 2),
-    Row("planning", "proof: experiments_designed", lambda walk: walk.get("run_started", "proof", "experiments_designed"), 2),
-    Row("planning", "proof: cases_selected", lambda walk: walk.get("run_started", "proof", "cases_selected"), 10),
-    Row("planning", "proof: success_criteria", lambda walk: walk.get("run_started", "proof", "success_criteria"), "all cases pass"),
-    Row("planning", "proof: plan_written", lambda walk: walk.get("run_started", "proof", "plan_written"), True),
-    Row("planning", "proof: user_approved", lambda walk: walk.get("run_started", "proof", "user_approved"), "--loop-yes"),
-    Row("planning", "hypotheses are ranked by priority", lambda walk: walk.state["experiment"]["plan"].splitlines()[1], (
+    Row("interrogation", "unknown fields are errors", lambda _: is_manifest_rejected(extra=1), True),
+    Row("interrogation", "maxIterations 0 is an error", lambda _: is_manifest_rejected(maxIterations=0), True),
+    Row("interrogation", "a glob list is never empty", lambda _: is_manifest_rejected(casePaths=[]), True),
+    Row("interrogation", "it is shown", lambda run: "workloadId: receipts\n" in run.init.stdout, True),
+    Row("interrogation", "it lies beside the workload", lambda run: (run.project / "loop.manifest.yaml").exists(), True),
+    Row("interrogation", "proof: manifest_validated", lambda run: run.get("run_started", "proof", "manifest_validated"), True),
+    Row("planning", "proof: failure_context", lambda run: run.get("run_started", "proof", "failure_context"), PLAN["problem"]),
+    Row("planning", "proof: hypotheses_ranked", lambda run: run.get("run_started", "proof", "hypotheses_ranked"), 2),
+    Row("planning", "proof: experiments_designed", lambda run: run.get("run_started", "proof", "experiments_designed"), 2),
+    Row("planning", "proof: cases_selected", lambda run: run.get("run_started", "proof", "cases_selected"), 10),
+    Row("planning", "proof: success_criteria", lambda run: run.get("run_started", "proof", "success_criteria"), "all cases pass"),
+    Row("planning", "proof: plan_written", lambda run: run.get("run_started", "proof", "plan_written"), True),
+    Row("planning", "proof: user_approved", lambda run: run.get("run_started", "proof", "user_approved"), "--loop-yes"),
+    Row("planning", "hypotheses are ranked by priority", lambda run: run.state["experiment"]["plan"].splitlines()[1], (
         "1. (high priority, high confidence) Totals have other labels. services write them. "
         "Mechanism: each label is looked for. Predicted: cases/clinic.txt."
     )),
-    Row("planning", "success has three levels", lambda walk: walk.state["experiment"]["plan"].splitlines()[3:], [
+    Row("planning", "success has three levels", lambda run: run.state["experiment"]["plan"].splitlines()[3:], [
         "Minimum: +3 passing, 0 regressions", "Target: 90 %", "Stretch: 100 % of focus",
     ]),
-    Row("planning", "focus cases", lambda walk: walk.state["experiment"]["focus"], [
+    Row("planning", "focus cases", lambda run: run.state["experiment"]["focus"], [
         "cases/clinic.txt", "cases/garage.txt", "cases/grocer.txt",
     ]),
-    Row("planning", "regression guards", lambda walk: walk.state["experiment"]["guards"], ["cases/bakery.txt", "cases/gym.txt"]),
-    Row("planning", "exclusions", lambda walk: len(walk.state["experiment"]["excluded"]), 10),
-    Row("planning", "the composer gets focus first", lambda walk: "Look at these first: cases/clinic.txt" in known_facts(walk)[0], True),
-    Row("calibration", "the first case", lambda walk: walk.get("calibration_done", "proof", "test_fixture"), "cases/bakery.txt"),
-    Row("calibration", "proof: pipeline_result", lambda walk: walk.get("calibration_done", "proof", "pipeline_result"), "passed"),
-    Row("calibration", "proof: manifest_saved", lambda walk: walk.get("calibration_done", "proof", "manifest_saved"), "loop.manifest.yaml"),
-    Row("calibration", "proof: calibration_logged", lambda walk: walk.get("calibration_done", "proof", "calibration_logged"), True),
-    Row("calibration", "it comes before everything", lambda walk: walk.events[1]["event"], "calibration_done"),
-    Row("calibration", "it is announced", has("Calibration with cases/bakery.txt: the pipeline works"), NOTHING_MISSING),
-    Row("baseline", "iteration 0", lambda walk: [event["iteration"] for event in walk.events if event["event"] == "baseline_done"], [0]),
-    Row("baseline", "the initial hypothesis is logged", lambda walk: walk.get("baseline_done", "hypothesis").startswith("(high priority"), True),
-    Row("baseline", "X/Y passing (Z%)", has("Baseline | 2/10 passing (20%)", "  first hypothesis: (high priority"), NOTHING_MISSING),
-    Row("baseline", "cases with problems are listed", has("  failing: cases/clinic.txt, cases/garage.txt"), NOTHING_MISSING),
-    Row("baseline", "proof: cases_executed", lambda walk: walk.get("baseline_done", "proof", "cases_executed"), 10),
-    Row("baseline", "proof: baseline_metrics", lambda walk: walk.get("baseline_done", "proof", "baseline_metrics"), "2/10 passing (20%)"),
-    Row("baseline", "proof: baseline_presented", lambda walk: walk.get("baseline_done", "proof", "baseline_presented"), True),
-    Row("baseline", "proof: user_approved", lambda walk: walk.get("baseline_done", "proof", "user_approved"), "--loop-yes"),
-    Row("iteration", "hypothesize, run, review, analyze, decide, edit", lambda walk: [event["event"] for event in walk.events], [
+    Row("planning", "regression guards", lambda run: run.state["experiment"]["guards"], ["cases/bakery.txt", "cases/gym.txt"]),
+    Row("planning", "exclusions", lambda run: len(run.state["experiment"]["excluded"]), 10),
+    Row("planning", "the composer gets focus first", lambda run: "Look at these first: cases/clinic.txt" in list_composer_facts(run)[0], True),
+    Row("calibration", "the first case", lambda run: run.get("calibration_done", "proof", "test_fixture"), "cases/bakery.txt"),
+    Row("calibration", "proof: pipeline_result", lambda run: run.get("calibration_done", "proof", "pipeline_result"), "passed"),
+    Row("calibration", "proof: manifest_saved", lambda run: run.get("calibration_done", "proof", "manifest_saved"), "loop.manifest.yaml"),
+    Row("calibration", "proof: calibration_logged", lambda run: run.get("calibration_done", "proof", "calibration_logged"), True),
+    Row("calibration", "it comes before everything", lambda run: run.events[1]["event"], "calibration_done"),
+    Row("calibration", "it is announced", find_missing_output("Calibration with cases/bakery.txt: the pipeline works"), NOTHING_MISSING),
+    Row("baseline", "iteration 0", lambda run: [event["iteration"] for event in run.events if event["event"] == "baseline_done"], [0]),
+    Row("baseline", "the initial hypothesis is logged", lambda run: run.get("baseline_done", "hypothesis").startswith("(high priority"), True),
+    Row("baseline", "X/Y passing (Z%)", find_missing_output("Baseline | 2/10 passing (20%)", "  first hypothesis: (high priority"), NOTHING_MISSING),
+    Row("baseline", "cases with problems are listed", find_missing_output("  failing: cases/clinic.txt, cases/garage.txt"), NOTHING_MISSING),
+    Row("baseline", "proof: cases_executed", lambda run: run.get("baseline_done", "proof", "cases_executed"), 10),
+    Row("baseline", "proof: baseline_metrics", lambda run: run.get("baseline_done", "proof", "baseline_metrics"), "2/10 passing (20%)"),
+    Row("baseline", "proof: baseline_presented", lambda run: run.get("baseline_done", "proof", "baseline_presented"), True),
+    Row("baseline", "proof: user_approved", lambda run: run.get("baseline_done", "proof", "user_approved"), "--loop-yes"),
+    Row("iteration", "hypothesize, run, review, analyze, decide, edit", lambda run: [event["event"] for event in run.events], [
         "run_started", "calibration_done", "baseline_done",
         "critique_done", "refinement_done", "hypothesis_formed", "iteration_advanced", "evaluation_done", "hypothesis_judged",
         "critique_done", "refinement_done", "hypothesis_formed", "iteration_advanced", "evaluation_done", "hypothesis_judged",
@@ -238,93 +238,93 @@ ROWS = [
         "critique_done", "refinement_done", "hypothesis_formed", "iteration_advanced", "evaluation_done", "hypothesis_judged",
         "stopped",
     ]),
-    Row("iteration", "a prediction names cases", lambda walk: walk.get("hypothesis_formed", "prediction"), [
+    Row("iteration", "a prediction names cases", lambda run: run.get("hypothesis_formed", "prediction"), [
         f"cases/{name}.txt" for name in ("clinic", "garage", "laundry", "optician", "plumber")
     ]),
-    Row("iteration", "outputs are at outputPath", lambda walk: (walk.project / "out/gym/receipt.json").is_file(), True),
-    Row("iteration", "parallel cases count", lambda walk: [payload.get("void", False) for payload in walk.list_payloads("evaluation_done")], [False] * 3),
-    Row("analyze", "the composer gets files, critiques, history and documents", lambda walk: set(known_facts(walk)[0]) >= {
+    Row("iteration", "outputs are at outputPath", lambda run: (run.project / "out/gym/receipt.json").is_file(), True),
+    Row("iteration", "parallel cases count", lambda run: [payload.get("void", False) for payload in run.list_payloads("evaluation_done")], [False] * 3),
+    Row("analyze", "the composer gets files, critiques, history and documents", lambda run: set(list_composer_facts(run)[0]) >= {
         "Labels: `Total`", "expected EUR, found None", "Receipts are short",
     }, True),
-    Row("analyze", "later ones get the hypotheses so far", lambda walk: {"Hypotheses so far", "confirmed"} <= set(known_facts(walk)[1]), True),
-    Row("analyze", "root cause", lambda walk: walk.get("critique_done", "analysis", "root_cause").startswith("The prompt knows one label"), True),
-    Row("analyze", "exactly 3 options", lambda walk: [len(payload["analysis"]["options"]) for payload in walk.list_payloads("critique_done")], [3] * 3),
-    Row("analyze", "all options are shown", has(
+    Row("analyze", "later ones get the hypotheses so far", lambda run: {"Hypotheses so far", "confirmed"} <= set(list_composer_facts(run)[1]), True),
+    Row("analyze", "root cause", lambda run: run.get("critique_done", "analysis", "root_cause").startswith("The prompt knows one label"), True),
+    Row("analyze", "exactly 3 options", lambda run: [len(payload["analysis"]["options"]) for payload in run.list_payloads("critique_done")], [3] * 3),
+    Row("analyze", "all options are shown", find_missing_output(
         "  1. Name the labels of services [prompt.md, Total] (high confidence, recommended)",
         "     why: The total is looked for at each label in turn",
         "     - Labels: `Total`\n     + Labels: `Total`, `Amount due`, `To pay`\n     improves cases/clinic.txt",
         "  2. Name the most frequent one [prompt.md, Total] (high confidence)",
         "  3. Name labels of other trades as well [prompt.md, Total] (medium confidence)",
     ), NOTHING_MISSING),
-    Row("decide", "the decision is logged", lambda walk: walk.get("refinement_done", "decision"), {"chosen": 1, "reason": "recommended"}),
-    Row("edit", "the edit is logged exactly", lambda walk: [walk.get("refinement_done", "option", key) for key in ("file", "section", "current", "proposed")], [
+    Row("decide", "the decision is logged", lambda run: run.get("refinement_done", "decision"), {"chosen": 1, "reason": "recommended"}),
+    Row("edit", "the edit is logged exactly", lambda run: [run.get("refinement_done", "option", key) for key in ("file", "section", "current", "proposed")], [
         "prompt.md", "Total", "Labels: `Total`", "Labels: `Total`, `Amount due`, `To pay`",
     ]),
-    Row("edit", "the next run measures it", lambda walk: [payload["metrics"] for payload in walk.list_payloads("evaluation_done")], [
+    Row("edit", "the next run measures it", lambda run: [payload["metrics"] for payload in run.list_payloads("evaluation_done")], [
         "7/10 passing (70%)", "9/10 passing (90%)", "10/10 passing (100%)",
     ]),
-    Row("convergence", "Confirmed, Partially Confirmed", lambda walk: [payload["truth"] for payload in walk.list_payloads("hypothesis_judged")], [
+    Row("convergence", "Confirmed, Partially Confirmed", lambda run: [payload["truth"] for payload in run.list_payloads("hypothesis_judged")], [
         "confirmed", "partially_confirmed", "confirmed",
     ]),
-    Row("convergence", "a regression is surfaced although more pass", lambda walk: walk.list_payloads("regression_detected"), [{
+    Row("convergence", "a regression is surfaced although more pass", lambda run: run.list_payloads("regression_detected"), [{
         "regressions": ["cases/gym.txt"], "fixed": [f"cases/{name}.txt" for name in ("grocer", "museum", "parking")],
         "likely_cause": "Look anywhere", "action": "accept",
     }]),
-    Row("convergence", "nothing is reverted by itself", lambda walk: "Labels: `Total`, `Amount due`" in (walk.project / "prompt.md").read_text(), True),
-    Row("convergence", "all cases pass: converged", lambda walk: (walk.process.returncode, walk.result["status"], walk.result["stop"]), (
+    Row("convergence", "nothing is reverted by itself", lambda run: "Labels: `Total`, `Amount due`" in (run.project / "prompt.md").read_text(), True),
+    Row("convergence", "all cases pass: converged", lambda run: (run.process.returncode, run.result["status"], run.result["stop"]), (
         0, "completed", {"passed": True, "reason": "converged"},
     )),
-    Row("convergence", "proof: iterations_completed", lambda walk: walk.get("stopped", "proof", "iterations_completed"), 3),
-    Row("convergence", "proof: log_entries", lambda walk: walk.get("stopped", "proof", "log_entries"), 4),
-    Row("convergence", "proof: exit_condition", lambda walk: walk.get("stopped", "proof", "exit_condition"), "converged"),
+    Row("convergence", "proof: iterations_completed", lambda run: run.get("stopped", "proof", "iterations_completed"), 3),
+    Row("convergence", "proof: log_entries", lambda run: run.get("stopped", "proof", "log_entries"), 4),
+    Row("convergence", "proof: exit_condition", lambda run: run.get("stopped", "proof", "exit_condition"), "converged"),
     Row("convergence", "reasons to exit", lambda _: {"converged", "iteration_limit", "plateau", "regression", "calibration"} <= {reason.value for reason in Reason}, True),
-    Row("synthesis", "the current state is compared with the baseline", has(
+    Row("synthesis", "the current state is compared with the baseline", find_missing_output(
         "receipts: baseline 2/10 passing (20%), now 10/10 passing (100%), net +8", "hypotheses: 2 of 3 confirmed",
     ), NOTHING_MISSING),
-    Row("synthesis", "sections of the debrief", in_debrief(*(f"\n## {title}\n" for title in (
+    Row("synthesis", "sections of the debrief", find_missing_in_debrief(*(f"\n## {title}\n" for title in (
         "Executive summary", "Manifest", "Hypothesis audit trail", "Iteration history", "Key edits", "Composer summary",
         "Remaining failures", "Insights", "Regressions and trade-offs", "Recommendations", "Opinion",
     ))), NOTHING_MISSING),
-    Row("synthesis", "hypothesis records", in_debrief(
+    Row("synthesis", "hypothesis records", find_missing_in_debrief(
         "| 0 | (high priority, high confidence) Totals have other labels.", "| Confirmed |", "| Partially Confirmed |",
     ), NOTHING_MISSING),
-    Row("synthesis", "a report of 7 sections for each iteration", in_debrief("## Report of iteration 1", *(f"### {title}" for title in (
+    Row("synthesis", "a report of 7 sections for each iteration", find_missing_in_debrief("## Report of iteration 1", *(f"### {title}" for title in (
         "Summary", "Failure modes", "Root causes", "Fix options", "Regression risks", "Case by case", "Reasoning trail",
     ))), NOTHING_MISSING),
-    Row("invariants", "HYPOTHESIS_AUDIT_TRAIL", lambda walk: [
+    Row("invariants", "HYPOTHESIS_AUDIT_TRAIL", lambda run: [
         (formed["iteration"], judged["iteration"]) for formed, judged in
-        zip(walk.list_payloads("hypothesis_formed"), walk.list_payloads("hypothesis_judged"), strict=True)
+        zip(run.list_payloads("hypothesis_formed"), run.list_payloads("hypothesis_judged"), strict=True)
     ], [(1, 1), (2, 2), (3, 3)]),
-    Row("invariants", "REVIEW_BEFORE_COMPOSE", lambda walk: "expected EUR, found None" in known_facts(walk)[0], True),
-    Row("invariants", "COMPOSER_STRUCTURAL_FIXES", lambda _: review_vague_option(), True),
-    Row("invariants", "RE_REVIEW_AFTER_EDIT", lambda walk: len({payload["artifact_sha256"] for payload in walk.list_payloads("evaluation_done")}), 3),
-    Row("invariants", "EXPECTED_OPTIONAL", lambda _: rejects(expectedPaths=None), False),
-    Row("invariants", "MANIFEST_COLOCATED", lambda walk: walk.state["experiment"]["manifest"], "loop.manifest.yaml"),
-    Row("invariants", "NO_SILENT_REGRESSION", has("  REGRESSION after Look anywhere: cases/gym.txt passed before; decided: accept"), NOTHING_MISSING),
+    Row("invariants", "REVIEW_BEFORE_COMPOSE", lambda run: "expected EUR, found None" in list_composer_facts(run)[0], True),
+    Row("invariants", "COMPOSER_STRUCTURAL_FIXES", lambda _: is_vague_option_rejected(), True),
+    Row("invariants", "RE_REVIEW_AFTER_EDIT", lambda run: len({payload["artifact_sha256"] for payload in run.list_payloads("evaluation_done")}), 3),
+    Row("invariants", "EXPECTED_OPTIONAL", lambda _: is_manifest_rejected(expectedPaths=None), False),
+    Row("invariants", "MANIFEST_COLOCATED", lambda run: run.state["experiment"]["manifest"], "loop.manifest.yaml"),
+    Row("invariants", "NO_SILENT_REGRESSION", find_missing_output("  REGRESSION after Look anywhere: cases/gym.txt passed before; decided: accept"), NOTHING_MISSING),
     Row("invariants", "VALIDATE_BEFORE_ITERATE", lambda _: end_without_calibration(), ("failed", "calibration")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.part}: {row.claim}")
-def test_row_of_the_road(walk: Walk, row: Row) -> None:
-    assert row.look(walk) == row.expected, walk.output
+def test_workload_from_manifest_to_debrief(run: EndedExperiment, row: Row) -> None:
+    assert row.look(run) == row.expected, run.output
 
 
-def missing_flags() -> list[str]:
+def list_missing_flags() -> list[str]:
     flags = {option.flag for option in OPTIONS}
     return [flag for flag in ("--loop-manifest", "--loop-plan", "--loop-case", "--loop-resume") if flag not in flags]
 
 
-def load_manifest(walk: Walk) -> dict[str, Any]:
-    data: dict[str, Any] = yaml.safe_load((walk.project / "loop.manifest.yaml").read_text())
+def load_manifest(run: EndedExperiment) -> dict[str, Any]:
+    data: dict[str, Any] = yaml.safe_load((run.project / "loop.manifest.yaml").read_text())
     return data
 
 
-def schema_fields() -> list[str]:
+def list_schema_fields() -> list[str]:
     return [field.alias or "" for field in Manifest.model_fields.values()]
 
 
-def rejects(**fields: Any) -> bool:
+def is_manifest_rejected(**fields: Any) -> bool:
     """Return whether a manifest with these fields is rejected; None removes a field."""
     (block,) = re.findall(r"^```yaml\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
     data = {name: value for name, value in {**yaml.safe_load(block), **fields}.items() if value is not None}
@@ -335,13 +335,13 @@ def rejects(**fields: Any) -> bool:
     return False
 
 
-def known_facts(walk: Walk) -> list[list[str]]:
+def list_composer_facts(run: EndedExperiment) -> list[list[str]]:
     """Return for each analysis the facts that its composer found in the prompt."""
-    causes = [payload["analysis"]["root_cause"] for payload in walk.list_payloads("critique_done")]
+    causes = [payload["analysis"]["root_cause"] for payload in run.list_payloads("critique_done")]
     return [cause.partition("Known: ")[2].removesuffix(".").split("; ") for cause in causes]
 
 
-def review_vague_option() -> bool:
+def is_vague_option_rejected() -> bool:
     """Return whether a surface-level suggestion is rejected because of its mechanism."""
     context = AnalysisContext(files={"p.md": "x"}, cases=frozenset("a"))
     reasons = review_answer(make_analysis(1, mechanism="extract it correctly"), context).reasons
@@ -375,16 +375,16 @@ def test_convergence_check_at_the_end_of_each_iteration(
     assert run.measure(*letters[1:]).finish().state.stop.reason == reason
 
 
-def test_manifest_of_the_documentation_is_the_one_that_its_command_writes(walk: Walk) -> None:
+def test_manifest_of_the_documentation_is_the_one_that_its_command_writes(run: EndedExperiment) -> None:
     (block,) = re.findall(r"^```yaml\n(.*?)^```$", DOCS, re.DOTALL | re.MULTILINE)
-    assert load_manifest(walk) == {**yaml.safe_load(block), "domainDocs": ["notes.md"], "maxIterations": 6}
+    assert load_manifest(run) == {**yaml.safe_load(block), "domainDocs": ["notes.md"], "maxIterations": 6}
     example = yaml.safe_load((ROOT / "examples/workload/loop.manifest.yaml").read_text())
     assert {**yaml.safe_load(block), "maxIterations": 5} == example
 
 
-def test_run_continues_after_the_last_iteration(walk: Walk, caller: PytestCaller) -> None:
+def test_run_continues_after_the_last_iteration(run: EndedExperiment, caller: PytestCaller) -> None:
     """The flag --continue: the run is over here, and says so."""
-    process = caller.call("--loop-resume", folder=walk.project)
+    process = caller.call("--loop-resume", folder=run.project)
     assert "is over: completed, converged" in process.stdout, process.stdout + process.stderr
 
 

@@ -12,7 +12,7 @@ from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.session.result import KnownResult, SessionResult
+from pytest_loop.session.result import BaselineResult, SessionResult
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -81,7 +81,7 @@ def begin(files: SealedFiles, answers: list[Answer], *, failing: int = 0, **star
     settings = make_default_settings(files.root, start=StartSettings(**start))
     state = STATE.replace(seal=files.record_seal())
     return begin_work(
-        SealedState(state, failing, KnownResult("", SessionResult())),
+        SealedState(state, failing, BaselineResult("", SessionResult())),
         FEATURE,
         files,
         settings,

@@ -293,5 +293,5 @@ def test_interrupt_of_one_step_cancels_the_other(tmp_path: Path) -> None:
     driver = make_driver(run)
     with pytest.raises(KeyboardInterrupt):
         driver.run()
-    assert driver.is_leaving
+    assert driver.is_cancelled
     run.files.release()

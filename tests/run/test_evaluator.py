@@ -161,7 +161,7 @@ def test_test_that_is_newly_not_what_its_file_says_makes_the_evaluation_void(run
 def test_new_file_among_the_tests_that_a_sealed_test_reads_makes_the_evaluation_void(project: SealedFiles) -> None:
     (project.root / "tests").mkdir()
     (project.root / "tests/test_old.py").touch()
-    project.seal_anew((*project.sealed.patterns, "/tests/"), ())
+    project.reseal((*project.sealed.patterns, "/tests/"), ())
     run = make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": project.record_seal()})
     (project.root / "tests/unit").mkdir()
     (project.root / "tests/unit/fixtures.py").touch()

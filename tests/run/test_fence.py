@@ -16,7 +16,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.processes.fence import FenceTool, Mount, probe_tools
-from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_opened
+from pytest_loop.run.fence import RunFence, choose_tool, plan_fence, resolve_writable_paths
 from pytest_loop.settings.options import WorkspaceSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -149,10 +149,10 @@ def test_opened_path_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "env").mkdir()
     expected = os.path.realpath(tmp_path / "env")
-    assert resolve_opened(make_settings(tmp_path, fence_allow=("env", "~/env"))) == (expected, expected)
+    assert resolve_writable_paths(make_settings(tmp_path, fence_allow=("env", "~/env"))) == (expected, expected)
     message = "--loop-fence-allow: expected an existing file or folder, found 'no-env'"
     with pytest.raises(pytest.UsageError, match=message):
-        resolve_opened(make_settings(tmp_path, fence_allow=("no-env",)))
+        resolve_writable_paths(make_settings(tmp_path, fence_allow=("no-env",)))
 
 
 @needs_fence

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.repeat import fail_all_again, pass_all_now
+from pytest_loop.session.repeat import do_all_fail, do_all_pass
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 
@@ -36,7 +36,7 @@ class PreparedSession:
 
 def test_only_the_named_items_run_and_only_their_files_are_collected() -> None:
     session = PreparedSession({"a.py::x": FAILED, "b/c.py::y": FAILED})
-    assert fail_all_again(session, ORDER, ROOT, ["a.py::x", "b/c.py::y"])
+    assert do_all_fail(session, ORDER, ROOT, ["a.py::x", "b/c.py::y"])
     (order,) = session.orders
     assert (order.selected, order.only) == (("a.py::x", "b/c.py::y"), ("/shop/a.py", "/shop/b/c.py"))
     assert order.canary
@@ -44,13 +44,13 @@ def test_only_the_named_items_run_and_only_their_files_are_collected() -> None:
 
 @pytest.mark.parametrize("answer", [{"a.py::x": PASSED}, {}, SessionError("x")], ids=["passed", "gone", "broken"])
 def test_what_does_not_fail_once_more_is_noticed(answer: dict[str, Outcome] | SessionError) -> None:
-    assert not fail_all_again(PreparedSession(answer), ORDER, ROOT, ["a.py::x"])
+    assert not do_all_fail(PreparedSession(answer), ORDER, ROOT, ["a.py::x"])
 
 
 def test_nothing_to_repeat_needs_no_session() -> None:
     session = PreparedSession({})
-    assert fail_all_again(session, ORDER, ROOT, [])
-    assert not pass_all_now(session, ORDER, ROOT, [])
+    assert do_all_fail(session, ORDER, ROOT, [])
+    assert not do_all_pass(session, ORDER, ROOT, [])
     assert session.orders == []
 
 
@@ -67,15 +67,15 @@ def test_nothing_to_repeat_needs_no_session() -> None:
 )
 def test_items_and_whole_files_pass_now(answer: dict[str, Outcome] | SessionError, is_passing: bool) -> None:
     session = PreparedSession(answer)
-    assert pass_all_now(session, ORDER, ROOT, ["a.py::x", "b.py"]) is is_passing
+    assert do_all_pass(session, ORDER, ROOT, ["a.py::x", "b.py"]) is is_passing
     assert session.orders[0].can_stop_early
 
 
 def test_module_that_cannot_be_imported_does_not_pass() -> None:
     session = PreparedSession({"a.py::x": PASSED}, {"b.py": "ImportError"})
-    assert not pass_all_now(session, ORDER, ROOT, ["a.py::x"])
+    assert not do_all_pass(session, ORDER, ROOT, ["a.py::x"])
 
 
 def test_request_to_stop_is_not_taken_for_a_failure() -> None:
     with pytest.raises(SessionStoppedError):
-        pass_all_now(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ["a.py::x"])
+        do_all_pass(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ["a.py::x"])

@@ -1,3 +1,5 @@
+"""The report of one iteration of an experiment."""
+
 from __future__ import annotations
 
 from pytest_loop.core.workload.measurement import Measurement
@@ -12,7 +14,6 @@ SEVEN = [
 
 
 def test_report_has_seven_sections() -> None:
-    """E5."""
     history = read_experiment([make_measurement_event("F.E"), make_analysis_event(1)])
     assert [title for title, _ in render_sections(history, 1)] == SEVEN
     assert dict(render_sections(history, 1))["Case by case"] == [

@@ -1,3 +1,5 @@
+"""Placeholders of manifests: replacing, finding and checking them."""
+
 from __future__ import annotations
 
 import re

@@ -110,7 +110,7 @@ def test_honest_edit_of_a_sealed_file_stays(root: Path, project: SealedFiles) ->
     (root / "tests/test_shop.py").write_text("def test():\n    pass  # nothing\n")
     assert project.enforce_seal() == []
     assert project.compute_diff().paths == ("tests/test_shop.py",)
-    assert project.list_lost() == ()
+    assert project.list_lost_files() == ()
 
 
 def test_sealed_file_is_put_back_in_the_run_of_a_document_even_if_it_means_the_same(
@@ -254,7 +254,7 @@ def test_sealed_files_that_cannot_be_put_back_are_listed(root: Path) -> None:
     for name in ("large.bin", "data.txt"):
         (root / "tests" / name).write_bytes(b"y")
     project.enforce_seal()
-    assert project.list_lost() == ("tests/large.bin",)
+    assert project.list_lost_files() == ("tests/large.bin",)
     project.close()
 
 

@@ -27,7 +27,7 @@ def test_files_that_the_second_session_wrote_are_outputs(tmp_path: Path) -> None
     (tmp_path / "tests/counter.txt").write_text("2")
     outputs = watch.find_outputs()
     assert outputs == ("tests/counter.txt", "tests/log.txt", "tests/out/")
-    project.extend((), outputs)
+    project.extend_seal((), outputs)
     project.record_start()
     write("out/2.txt", "log.txt")
     (tmp_path / "tests/counter.txt").write_text("3")
