@@ -24,7 +24,14 @@ from pytest_loop.cli.output import build_result, check_report_path, write_debrie
 from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
 from pytest_loop.cli.resume import ask_for_answer, resume_run
 from pytest_loop.cli.sealing import seal_document, seal_files, take_baseline
-from pytest_loop.cli.task import SetupAnswers, can_judge, choose_alias, parse_request, read_task_context
+from pytest_loop.cli.task import (
+    SetupAnswers,
+    can_judge,
+    choose_alias,
+    may_only_edit,
+    parse_request,
+    read_task_context,
+)
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
@@ -146,7 +153,8 @@ class Start:
         self.is_detached |= task.route is Route.BACKGROUND
         self.runner.check_agents()
         refuse_leftovers(self.store, self.settings.root, self.console.print_line)
-        context = read_task_context(task, self.settings.root, can_judge=can_judge(self.settings))
+        judging = {"can_judge": can_judge(self.settings), "may_only_edit": may_only_edit(self.settings)}
+        context = read_task_context(task, self.settings.root, **judging)
         context = replace(context, answers=SetupAnswers(ideal=self.settings.start.ideal))
         files = self.store.get_run(self.store.make_unique_alias(choose_alias(self.settings, task)))
         dialogue = DraftDialogue(self.settings, self.console, files, self.sessions, context)
@@ -182,7 +190,8 @@ class Start:
         self.runner.check_candidates(state)
         state = RUN_MACHINE.begin(self._seal(draft, state, files))
         readiness = assess_readiness(state, draft.choices, draft.context.project)
-        state = state.replace(draft=readiness.confirmed_draft)
+        unjudged = {"unjudged": draft.context.list_unjudged()}
+        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=unjudged))
         sealed = len(self.project.list_sealed_paths()) if self.project else 0
         facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
         is_detailed = self.console.look.verbosity > 0

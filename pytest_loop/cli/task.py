@@ -29,6 +29,8 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import make_alias
 
 MAX_TEXT_LENGTH = 200_000
+# Agents that may only edit, as their author wrote them: they judge the project's sentences only if named as the judge.
+_PROGRAMS = ("", BUILTIN, "command", "python")
 
 
 def read_task(settings: Settings) -> str:
@@ -184,17 +186,25 @@ class TaskContext:
         if unjudged := (*self.unjudged, *(criteria.unjudged if criteria else ())):
             places = ", ".join(dict.fromkeys(rule.origin.partition(":")[0] for rule in unjudged))
             count = format_count(len(unjudged), "rule")
-            yield f"note: {places}: {count} that only an agent could judge, in the prompt alone"
+            yield f"note: {places}: {count} that only an agent could judge, in the prompt alone: --loop-judge names one"
+
+    def list_unjudged(self) -> tuple[str, ...]:
+        """Return the ids of blocking rules of the project that nobody judges."""
+        return tuple(rule.id for rule in self.unjudged if rule.entry.get("severity", "fail") == "fail")
 
 
 def _is_blocking(rule: ProposedRule) -> bool:
     return not rule.entry.get("must_not") and rule.entry.get("severity", "fail") == "fail"
 
 
-def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool) -> TaskContext:
-    """Return the task with what the project says; sentences are rules only if an agent `can_judge` them."""
+def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool, may_only_edit: bool = False) -> TaskContext:
+    """Return the task with what the project says; sentences are rules only if an agent `can_judge` them.
+
+    An agent that `may_only_edit` is asked to judge a document, but not sentences that the project states for all work.
+    """
     project = extract_context(read_files(root, FILES))
-    unjudged = () if can_judge else tuple(rule for rule in project.rules if isinstance(rule.entry["check"], str))
+    is_judged = can_judge and not may_only_edit
+    unjudged = () if is_judged else tuple(rule for rule in project.rules if isinstance(rule.entry["check"], str))
     rules = tuple(rule for rule in project.rules if rule not in unjudged)
     return TaskContext(
         task, replace(project, rules=rules), unjudged, can_judge=can_judge, statements=project.overriding_rules
@@ -211,6 +221,14 @@ def check_measurable(context: TaskContext, root: Path) -> Proposal:
 
 def can_judge(settings: Settings) -> bool:
     """Return whether an agent can judge rules that are sentences."""
-    agents = settings.agents
-    specs = agents.agent or (choose_default_agent(are_files_edited=True),)
-    return bool(agents.judge) or any(spec.partition(":")[0] not in ("", BUILTIN) for spec in specs)
+    return bool(settings.agents.judge) or any(kind not in ("", BUILTIN) for kind in _list_kinds(settings))
+
+
+def may_only_edit(settings: Settings) -> bool:
+    """Return whether no judge is named, and every agent may be able to do nothing but edit."""
+    return not settings.agents.judge and all(kind in _PROGRAMS for kind in _list_kinds(settings))
+
+
+def _list_kinds(settings: Settings) -> list[str]:
+    specs = settings.agents.agent or (choose_default_agent(are_files_edited=True),)
+    return [spec.partition(":")[0] for spec in specs]

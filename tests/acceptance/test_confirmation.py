@@ -295,14 +295,10 @@ def test_ai_factory_context_is_in_the_prompt_and_its_rules_judge(shop: Path, fix
         "### Totals\n**Rule**: `grep -q total shop.py`\n\nmax_iterations: 2\n"
     )
     done = fix_shop("-v")
-    assert done.returncode == 1, done.stdout + done.stderr  # no agent judges the sentence about cents
-    assert re.search("b\\.project\\.totals +Totals", done.stdout)
-    assert "b.project.prices-are-whole-cents" in done.stdout
-    assert " · at most 2 iterations" in done.stdout
-    (factory / "RULES.md").write_text("- Run `grep -q prices shop.py`\n")
-    (shop / "shop.py").write_text("def total(prices):\n    return 0\n")
-    done = fix_shop("--loop-alias", "other")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search("b\\.project\\.totals +Totals", done.stdout)
+    assert "note: .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
+    assert " · at most 2 iterations" in done.stdout
     prompt = (shop / "prompt.txt").read_text()
     assert "## What the project says of itself" in prompt
     assert "What this project is (.ai-factory/DESCRIPTION.md):\nA shop that sells bread." in prompt

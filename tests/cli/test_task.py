@@ -14,8 +14,10 @@ from pytest_loop.cli.readiness import UnclearError, UserChoices, assess_readines
 from pytest_loop.cli.task import (
     MAX_TEXT_LENGTH,
     TaskContext,
+    can_judge,
     check_measurable,
     choose_alias,
+    may_only_edit,
     parse_request,
     read_task,
     read_task_context,
@@ -27,7 +29,7 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.project_context import ProjectContext
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.run.console import Console
-from pytest_loop.settings.options import StartSettings
+from pytest_loop.settings.options import AgentSettings, StartSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
 from tests.cli.typing_console import TypingConsole
 
@@ -83,6 +85,31 @@ def test_vague_task_cannot_be_measured(tmp_path: Path) -> None:
     context = read_task_context(parse_task("make it better"), tmp_path, can_judge=False)
     with pytest.raises(UnclearError):
         check_measurable(context, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("agents", "judge", "unjudged"),
+    [
+        (("codex",), "", ()),
+        (("command:sh fix.sh",), "codex", ()),
+        (("command:sh fix.sh",), "", ("a.shape.it-sums", "a.must-not.add-dependencies")),
+        (("python:fixer:work", "builtin"), "", ("a.shape.it-sums", "a.must-not.add-dependencies")),
+    ],
+)
+def test_sentences_of_a_project_are_no_rules_if_the_agents_may_only_edit(
+    tmp_path: Path, agents: tuple[str, ...], judge: str, unjudged: tuple[str, ...]
+) -> None:
+    (tmp_path / ".loop/shape").mkdir(parents=True)
+    (tmp_path / ".loop/shape/SHAPE.md").write_text(
+        "criteria:\n  - It sums\nmustNot:\n  - Add dependencies\n  - `grep -q eval shop.py`\n"
+    )
+    settings = make_default_settings(tmp_path, agents=AgentSettings(agent=agents, judge=judge))
+    judging = {"can_judge": can_judge(settings), "may_only_edit": may_only_edit(settings)}
+    context = read_task_context(parse_task("fix until green"), tmp_path, **judging)
+    assert context.list_unjudged() == unjudged
+    note = "2 rules that only an agent could judge, in the prompt alone: --loop-judge names one"
+    assert list(context.render_notes()) == ([f"note: .loop/shape/SHAPE.md: {note}"] if unjudged else [])
+    assert len(context.project.rules) == 3 - len(unjudged)
 
 
 # -- doubts

@@ -269,6 +269,13 @@ def test_failure_names_the_step_that_failed() -> None:
     assert "REFINE failed: no answer" in lines
 
 
+def test_failure_of_an_agent_that_cannot_judge_offers_another_one() -> None:
+    story = RunStory("a.x", target=Target.ARTIFACT).add(Kind.PLAN_CREATED, plan=["x"])
+    story.add(Kind.PHASE_ERROR, step="PREPARE", reason="expected a JSON object", final=True).end("phase_error")
+    flag = "--judge NAME (another agent that turns sentences into checks)"
+    assert f"continue: pytest-loop resume --run green {flag}" in end(story)
+
+
 def test_held_out_rules_are_scored_apart() -> None:
     story = RunStory("a.x").evaluate(held_out=0.5).add(Kind.PHASE_SWITCHED).end("threshold_reached")
     assert "held out: the rules that no agent has seen score 0.5, all of them 1" in end(story)

@@ -49,7 +49,7 @@ class ConfirmedDraft(Value):
     """The draft that was confirmed before the run began.
 
     `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
-    undo.
+    undo. `unjudged` are blocking rules of the project that are in the prompt alone, because no agent judges sentences.
     """
 
     shape: str = "tool"
@@ -57,6 +57,7 @@ class ConfirmedDraft(Value):
     reversal: str = "2B"
     clarity: int | None = None
     confirmed_by: str = ""
+    unjudged: tuple[str, ...] = ()
 
 
 class Origin(Value):

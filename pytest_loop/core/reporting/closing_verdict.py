@@ -53,6 +53,8 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
     """Return why a result that passes should be watched; `weak` rules were judged by reading only."""
     if state.setup.draft.reversal == HARD_TO_UNDO:
         return "it passes, and it is hard to take back"
+    if unjudged := state.setup.draft.unjudged:
+        return f"it passes, and nobody judged {_name_first(list(unjudged))}"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:

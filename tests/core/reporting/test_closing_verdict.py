@@ -69,6 +69,11 @@ def test_success_after_an_edit_of_what_judges_needs_monitoring() -> None:
     assert decide_closing(run.state) == (Closing.MONITOR, because)
 
 
+def test_success_needs_monitoring_if_nobody_judges_a_rule_of_the_project() -> None:
+    run = ScriptedRun(draft=ConfirmedDraft(unjudged=("a.must-not.x", "a.must-not.y"))).evaluate().finish()
+    assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and nobody judged a.must-not.x and 1 more")
+
+
 def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -> None:
     run = ScriptedRun().evaluate().finish()
     finding = SealFinding(kind="not verified", path="big.db", detail="it changed")
