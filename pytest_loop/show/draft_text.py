@@ -43,6 +43,7 @@ def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str
     yield from look.wrap_parts(
         look.paint(shorten(state.task.prompt, _MAX_TASK), "bold"),
         _count_rules(state, facts.failing),
+        "" if is_project else "passes at {A:g} in phase A, {B:g} in phase B".format(**_get_thresholds(state)),
         f"agent {' then '.join(map(shorten_agent, state.setup.agents)) or 'none'}{judge}",
         _describe_limits(state),
         UNDO if is_project else "",
@@ -54,6 +55,10 @@ def render_draft(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str
     yield from _render_seal_notes(state, look)
     if look.verbosity > 0:
         yield from _render_details(state)
+
+
+def _get_thresholds(state: RunState) -> dict[str, float]:
+    return {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
 
 
 def _count_rules(state: RunState, failing: int | None) -> str:
@@ -155,10 +160,9 @@ def _render_seal_notes(state: RunState, look: Look) -> Iterator[str]:
 
 def _render_details(state: RunState) -> Iterator[str]:
     """Render what only `-v` shows."""
-    levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
     if state.task.ideal_result:
         yield f"ideal: {shorten(state.task.ideal_result, 100)}"
-    yield f"thresholds: A {levels['A']:g}, B {levels['B']:g}"
+    yield "thresholds: A {A:g}, B {B:g}".format(**_get_thresholds(state))
     limits = [_LIMIT_WORDS[name].format(limit) for name, (_, limit) in get_budgets(state).items() if limit is not None]
     yield f"limits: {format_count(state.max_iterations, 'iteration')}, {', '.join(limits) or 'no budget'}"
     if state.criteria.guards and state.setup.seal:

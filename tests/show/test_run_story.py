@@ -191,7 +191,7 @@ def test_draft_of_a_document_names_it_and_its_rules() -> None:
             }
         ),
     ) == [
-        "Write a guide · 6 rules · agent scripted, judge codex · at most 99 iterations",
+        "Write a guide · 6 rules · passes at 0.8 in phase A, 0.9 in phase B · agent scripted, judge codex · at most 99 iterations",
         "judge: g.rules.yaml · writes: guide.md",
         "  a.r1  Rule 1",
         "  a.r2  Rule 2  [SHAPE.md:5]",
