@@ -44,8 +44,8 @@ class BuiltinAgent:
     it ran out of time: then the next one takes twice as long.
     """
 
-    def __init__(self, name: str = BUILTIN, seconds: float = SECONDS) -> None:
-        self.name = name
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.name = BUILTIN
         self._seconds = seconds
         self._searches: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
 

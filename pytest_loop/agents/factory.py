@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +22,7 @@ from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
 from pytest_loop.agents.transcripts import READERS
 from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.redactor import Redactor
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pytest_loop.core.text.toml import tomllib
 
 ACP = "acp"
 FORMATS = sorted(READERS)
@@ -133,7 +128,7 @@ def _make_acp(words: str, root: Path, name: str) -> Agent:
 def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
     if seconds and not (seconds.isdecimal() and int(seconds)):
         raise AgentUnavailableError(f"expected whole seconds after builtin:, found {name!r}")
-    return BuiltinAgent(seconds=int(seconds) if seconds else SECONDS)
+    return BuiltinAgent(int(seconds) if seconds else SECONDS)
 
 
 _MAKERS: dict[str, Callable[[str, Path, str], Agent]] = {

@@ -18,16 +18,19 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
 
 
 def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -> list[Client]:
-    """Return every preset as a client, with its path and version if it is installed."""
+    """Return every preset as a client, with its path and version if it is installed; ask for versions in `folder`."""
     presets = load_presets()
     programs = {name: program for name, preset in presets.items() if (program := preset.find_program())}
-    with ThreadPoolExecutor(len(programs) or 1) as pool:  # it starts a thread for each installed client alone
+    with ThreadPoolExecutor(len(programs) or 1) as pool:  # a client takes up to seconds to answer
         outputs = pool.map(
             lambda name: _read_version_output([programs[name], *presets[name].version], folder or Path.cwd(), timeout),
             programs,
         )
-        found = dict(zip(programs, outputs, strict=True))
-    return [_describe_client(name, preset, programs.get(name), found.get(name, "")) for name, preset in presets.items()]
+        version_outputs = dict(zip(programs, outputs, strict=True))
+    return [
+        _describe_client(name, preset, programs.get(name), version_outputs.get(name, ""))
+        for name, preset in presets.items()
+    ]
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_loop.core.model.run_state import sum_known
+
 Event = dict[str, Any]
 
 
@@ -66,9 +68,3 @@ def get_number(value: Any, *path: str) -> Any:
 def sum_at(value: Any, *names: str) -> Any:
     """Return the sum of the numbers at these keys, or None if there is none."""
     return sum_known(get_number(value, name) for name in names)
-
-
-def sum_known(numbers: Iterable[Any]) -> Any:
-    """Return the sum of the numbers that are not None, or None if all are."""
-    amounts = [number for number in numbers if number is not None]
-    return sum(amounts) if amounts else None

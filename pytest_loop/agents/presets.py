@@ -22,10 +22,10 @@ from pytest_loop.agents.json_values import (
     list_members,
     parse_object,
     read_events,
-    sum_known,
 )
 from pytest_loop.agents.transcripts import ClientFailure, ClientReport, Transcript
 from pytest_loop.core.model.rules import Value
+from pytest_loop.core.model.run_state import sum_known
 
 
 class OutputField(Value):

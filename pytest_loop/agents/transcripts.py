@@ -19,9 +19,9 @@ from pytest_loop.agents.json_values import (
     read_events,
     select_type,
     sum_at,
-    sum_known,
 )
 from pytest_loop.agents.price_table import TokenCounts
+from pytest_loop.core.model.run_state import sum_known
 
 _CODEX_STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
 _CLAUDE_TOKEN_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")

@@ -78,9 +78,11 @@ class Commands:
         if state.is_over:
             self.console.print_lines(ending_text.render_end(state, self.console.look, read_diffstat(files)))
         else:
-            is_left = describe_condition(state, files)
+            condition = describe_condition(state, files)
             self.console.print_line(
-                f"continue: {ending_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
+                f"continue: {ending_text.format_resume_command(state)}"
+                if condition
+                else f"working: process {files.pid}"
             )
         return 0
 

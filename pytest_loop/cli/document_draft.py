@@ -29,7 +29,7 @@ def explain_templates() -> str:
 def find_named_type(settings: Settings, context: TaskContext, console: Console) -> TaskType | None:
     """Return the type that the user named, at a terminal or with `--loop-template`; rule files come before both.
 
-    A template to which nothing is added, and that no user can edit, needs no draft.
+    A template needs no draft if nothing is added to it, and there is no user to change it.
     """
     template = settings.judging.template
     check_template(template)
@@ -68,7 +68,7 @@ def _is_measured(settings: Settings, context: TaskContext) -> bool:
 def draft_document(
     settings: Settings, context: TaskContext, task_type: TaskType, folder: Path
 ) -> tuple[TaskContext, Path]:
-    """Return the context with the draft of a document, which nothing else judges, and the path of the document."""
+    """Return the context with the draft of a document instead of the project's rules, and the document's path."""
     template = task_type.template
     criteria = draft_document_criteria(context, task_type)
     path = locate_document(settings, template, context.task.text, folder)
@@ -92,7 +92,7 @@ def draft_document_criteria(context: TaskContext, task_type: TaskType) -> Docume
 
 
 def draft_answered_criteria(context: TaskContext, answers: SetupAnswers) -> DocumentCriteria:
-    """Return the criteria that answers lead to."""
+    """Return the criteria of a document with other answers than those of the context."""
     return draft_document_criteria(replace(context, answers=answers), answers.task_type or TaskType(""))
 
 

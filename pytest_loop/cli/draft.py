@@ -129,11 +129,7 @@ class RunDraft:
                 judge=settings.agents.judge,
                 arguments=self.session.arguments,
                 inferred_rules=context.rule_file,
-                limits=Limits(
-                    usd=settings.limits.budget,
-                    tokens=settings.limits.max_tokens,
-                    counts_estimates=settings.limits.estimated_cost == "count",
-                ),
+                limits=settings.limits.build_limits(),
                 breakers=Breakers.model_validate(settings.breakers.values),
                 control=IterationControl.model_validate(settings.control.values),
             ),

@@ -68,7 +68,7 @@ class _Inference:
         return replace(context, proposal=replace(proposal, criteria=(*criteria, *self._find_guards(proposal))))
 
     def _may_be_text(self, context: TaskContext, proposal: Proposal) -> bool:
-        """Return whether a task asks to write something that no test of the project is about: there are none."""
+        """Return whether a task may ask for a text: it asks to write something in a project without tests."""
         is_writing = proposal.goal in _WRITING_GOALS and _WRITE.match(context.task.task)
         return bool(is_writing) and not read_project(self.settings.root).find_tests()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import json
-import sys
 from collections.abc import Callable, Hashable
 from pathlib import PurePosixPath
 from typing import Any
@@ -12,11 +11,7 @@ from typing import Any
 import yaml
 
 from pytest_loop.core.text.lengths import shorten
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pytest_loop.core.text.toml import tomllib
 
 MAX_MERGED_KEYS = 10_000
 MAX_DEPTH = 50

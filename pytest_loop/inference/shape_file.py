@@ -158,15 +158,15 @@ def _find_kind(text: str) -> str:
 # -- rules
 
 
-def build_shape_rules(shape: ShapeFile, path: str = PATH) -> Iterator[ProposedRule]:
+def build_shape_rules(shape: ShapeFile) -> Iterator[ProposedRule]:
     """Yield the criteria as blocking rules, then the must-not rules."""
     for entry in shape.criteria:
         check = _build_check(entry.text, *shape.find_verification(entry.text, entry.name))
         rule = {"id": f"a.shape.{make_slug(entry.name or entry.text)}", "description": entry.text, "check": check}
-        yield ProposedRule(rule, (SourceLine(path, entry.line),))
+        yield ProposedRule(rule, (SourceLine(PATH, entry.line),))
     for entry in shape.must_not:
         name = f"a.must-not.{make_slug(entry.name or entry.text)}"
-        yield ProposedRule(build_must_not_entry(name, entry.text), (SourceLine(path, entry.line),))
+        yield ProposedRule(build_must_not_entry(name, entry.text), (SourceLine(PATH, entry.line),))
 
 
 def build_must_not_entry(name: str, text: str) -> dict[str, Any]:

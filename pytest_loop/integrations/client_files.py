@@ -14,7 +14,6 @@ from pytest_loop.integrations.json_edit import Entry
 SERVER = "pytest-loop"
 GATE = "--loop-gate"
 _SECONDS = 600
-_SKILL = "skill/SKILL.md"
 # Codex's table of MCP servers is the only part of a client that is not JSON.
 TABLE = f"[mcp_servers.{SERVER}]"
 
@@ -42,15 +41,14 @@ class TomlPart:
 
 
 @dataclass(frozen=True)
-class FilePart:
-    """A whole file that comes with the package."""
+class SkillPart:
+    """The skill, a file that comes with the package."""
 
     path: str
     user_path: str
-    source: str
 
 
-Part = JsonPart | TomlPart | FilePart
+Part = JsonPart | TomlPart | SkillPart
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,9 @@ def _make_opencode_server(line: str) -> Entry:
     return Entry(("mcp", SERVER), {"type": "local", "command": ["sh", "-c", line], "timeout": _SECONDS * 1000})
 
 
-def _make_skill(folder: str, user_folder: str = "") -> FilePart:
-    name = f"skills/{SERVER}/SKILL.md"
-    return FilePart(f"{folder}/{name}", f"{user_folder or folder}/{name}", _SKILL)
+def _make_skill(folder: str) -> SkillPart:
+    path = f"{folder}/skills/{SERVER}/SKILL.md"
+    return SkillPart(path, path)
 
 
 _AGENTS_SKILL = _make_skill(".agents")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.core.text.toml import tomllib
 from pytest_loop.integrations.client_files import CLIENTS, GATE, JsonPart, find_git_root
 from pytest_loop.integrations.json_edit import load_json
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 @dataclass(frozen=True)

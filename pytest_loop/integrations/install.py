@@ -12,15 +12,16 @@ from importlib.resources import files
 from pathlib import Path
 
 from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
+from pytest_loop.core.text.toml import tomllib
 from pytest_loop.errors import LoopError
 from pytest_loop.integrations.client_files import (
     CLIENTS,
     GATE,
     SERVER,
     TABLE,
-    FilePart,
     JsonPart,
     Part,
+    SkillPart,
     make_shell_line,
 )
 from pytest_loop.integrations.json_edit import (
@@ -30,11 +31,6 @@ from pytest_loop.integrations.json_edit import (
     require_plain_json,
     set_entry,
 )
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _LINE = re.compile(r"at line (\d+)")
 
@@ -81,8 +77,8 @@ class Installation:
         return {path: pair for path, pair in texts.items() if pair[0] != pair[1]}
 
     def _change(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
-        if isinstance(part, FilePart):
-            return "" if is_removal else _read_resource(part.source)
+        if isinstance(part, SkillPart):
+            return "" if is_removal else _read_skill()
         if isinstance(part, JsonPart):
             return self._change_json(part, path, text, is_removal=is_removal)
         table = "" if is_removal else self._make_table()
@@ -141,8 +137,8 @@ def _find_gap(text: str) -> str:
     return "" if not text else "\n" if text.endswith("\n") else "\n\n"
 
 
-def _read_resource(name: str) -> str:
-    return files("pytest_loop.integrations").joinpath(name).read_text(encoding="utf-8")
+def _read_skill() -> str:
+    return files("pytest_loop.integrations").joinpath("skill/SKILL.md").read_text(encoding="utf-8")
 
 
 def _report(path: str, before: str, after: str, *, is_shown: bool) -> None:

@@ -140,10 +140,10 @@ class ForkPool:
             with suppress(OSError):
                 os.kill(fork.pid, signal.SIGTERM)
 
-    def collect_results(self, wait: float = _TICK) -> Iterator[ForkResult]:
+    def collect_results(self) -> Iterator[ForkResult]:
         """Yield the results of forks that have ended by now; look once."""
         if self._running:
-            ready, _, _ = select.select(list(self._running), [], [], wait)
+            ready, _, _ = select.select(list(self._running), [], [], _TICK)
             for pipe in ready:
                 self._read_messages(self._running[pipe])
         now = time.monotonic()

@@ -69,7 +69,7 @@ def enter_sandbox(temp_folder: Path) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    limit_memory(_MEMORY_LIMIT)
+    _limit_memory()
     for name in ("TMPDIR", "PYTEST_DEBUG_TEMPROOT", "HYPOTHESIS_STORAGE_DIRECTORY"):
         os.environ[name] = str(temp_folder)
     tempfile.tempdir = str(temp_folder)
@@ -78,11 +78,11 @@ def enter_sandbox(temp_folder: Path) -> None:
     sys.addaudithook(AuditGuard(temp_folder))
 
 
-def limit_memory(size: int) -> None:
-    """Allow `size` bytes on top of the memory in use, and no core file."""
+def _limit_memory() -> None:
+    """Allow a gigabyte on top of the memory in use, and no core file."""
     with suppress(ValueError, OSError):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY_LIMIT, resource.RLIM_INFINITY))
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_loop.core.model.run_setup import Limits
 from pytest_loop.settings.rows import Group, Option, bundle, setting, value
 from pytest_loop.settings.values import (
     one_of,
@@ -60,6 +61,10 @@ class LimitSettings(Group):
         old_key="loop_estimated_cost",
         old_default="show",
     )
+
+    def build_limits(self) -> Limits:
+        """Return the limits of agents' costs and tokens for a run."""
+        return Limits(usd=self.budget, tokens=self.max_tokens, counts_estimates=self.estimated_cost == "count")
 
 
 class BreakerSettings(Group):

@@ -142,9 +142,8 @@ def _render_analysis(analysis: Analysis) -> Iterator[str]:
 
 def _render_option(number: int, option: EditOption) -> Iterator[str]:
     """Render an option: its place, mechanism, edit, cases, risk and confidence; the first one is recommended."""
-    place = f"{option.file}, {option.section}" if option.section else option.file
     worth = f"{option.confidence.value} confidence" + (", recommended" if number == 1 else "")
-    yield f"  {number}. {shorten(option.name, 100)} [{shorten(place, 80)}] ({worth})"
+    yield f"  {number}. {shorten(option.name, 100)} [{shorten(option.place, 80)}] ({worth})"
     yield f"     why: {shorten(option.mechanism, 300)}"
     yield from limit_lines(list(_render_edit(option)), _MAX_LINES, "     ({:,} more lines)")
     worse = f", may break {_list_names(option.regresses)}" if option.regresses else ""

@@ -109,8 +109,7 @@ def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
         evaluation = item.evaluation
         score = format_score(evaluation.score)
         counts = f"{evaluation.passing} of {evaluation.total} | {len(item.fixed)} | {len(evaluation.regressions)}"
-        verdict = "void" if evaluation.void else "pass" if evaluation.passed else "fail"
-        yield f"| {item.iteration} | {evaluation.phase.value} | {score} | {verdict} | {counts} |"
+        yield f"| {item.iteration} | {evaluation.phase.value} | {score} | {evaluation.verdict} | {counts} |"
     if len(rounds) > len(shown):
         yield ""
         yield f"{len(rounds) - len(shown)} earlier evaluations are left out."

@@ -90,7 +90,7 @@ def choose_look(stream: TextIO, environment: Mapping[str, str], verbosity: int =
         verbosity,
         shutil.get_terminal_size((_LOG_WIDTH, 24)).columns,
         _is_coloured(environment, colour, is_terminal=is_terminal),
-        can_encode(stream, "✓✗·…"),
+        _can_encode_marks(stream),
         has_progress=is_terminal and not is_build and verbosity > -2,
         wraps=stream.isatty(),
     )
@@ -111,10 +111,9 @@ def shorten_agent(name: str) -> str:
     return name if len(name) <= _MAX_AGENT else f"{name[: _MAX_AGENT // 2]}…{name[-_MAX_AGENT // 2 :]}"
 
 
-def can_encode(stream: TextIO, text: str) -> bool:
-    """Return whether a stream can show a text."""
+def _can_encode_marks(stream: TextIO) -> bool:
     try:
-        text.encode(stream.encoding or "utf-8")
+        "✓✗·…".encode(stream.encoding or "utf-8")
     except (UnicodeError, LookupError):
         return False
     return True

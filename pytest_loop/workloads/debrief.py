@@ -112,8 +112,7 @@ def _find_measured_edit(history: ExperimentHistory, after: Measurement) -> str:
 
 def _list_edits(history: ExperimentHistory) -> Iterator[str]:
     for iteration, option in history.edits.items():
-        place = f"{option.file}, {option.section}" if option.section else option.file
-        yield f"- Iteration {iteration}, {escape(place)}: {escape(option.name)}"
+        yield f"- Iteration {iteration}, {escape(option.place)}: {escape(option.name)}"
         yield f"    - from: {format_code(option.current)}"
         yield f"    - to: {format_code(option.proposed)}"
 

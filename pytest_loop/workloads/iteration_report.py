@@ -66,11 +66,10 @@ def _list_causes(analysis: Analysis, current: Measurement) -> Iterator[str]:
 
 
 def _describe(number: int, option: EditOption) -> Iterator[str]:
-    place = f"{option.file}, {option.section}" if option.section else option.file
     change = f"{format_code(option.current)} becomes {format_code(option.proposed)}"
     yield f"{number}. {escape(option.name)}" + (" (recommended)" if number == 1 else "")
     yield f"    - Mechanism: {escape(option.mechanism)}"
-    yield f"    - Target: {escape(place)}, {change}"
+    yield f"    - Target: {escape(option.place)}, {change}"
     yield f"    - Impact: {len(option.improves) - len(option.regresses):+d}, improves {join_names(option.improves)}"
     yield f"    - Risk: {escape(option.risk or 'unknown')}"
 

@@ -18,7 +18,7 @@ from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
+from pytest_loop.core.model.run_setup import Breakers, IterationControl, Setup
 from pytest_loop.core.model.run_state import Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -129,11 +129,7 @@ class NewExperiment:
                 artifact=os.path.relpath(files.artifact, self.root),
                 judge=settings.agents.judge,
                 arguments=self.build_arguments(),
-                limits=Limits(
-                    usd=settings.limits.budget,
-                    tokens=settings.limits.max_tokens,
-                    counts_estimates=settings.limits.estimated_cost == "count",
-                ),
+                limits=settings.limits.build_limits(),
                 breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
                 control=IterationControl.model_validate(settings.control.values),
             ),

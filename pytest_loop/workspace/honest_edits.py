@@ -8,10 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from pytest_loop.core.text.toml import tomllib
 
 # Tables of pyproject.toml that say what the project is and needs, not how it is judged.
 _PROJECT_TABLES = ("project", "dependency-groups")

@@ -37,7 +37,7 @@ class EscalationContext(Value):
 
 
 class RunDecision(Value):
-    """The decision after an evaluation, in the form of CONTRACTS 5; each action has its own keys."""
+    """The decision after an evaluation; which keys are set depends on the action."""
 
     action: Action
     message: str | None = None

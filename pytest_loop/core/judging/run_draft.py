@@ -114,9 +114,8 @@ def apply_baseline(
     unjudged = tuple(rule.id for rule in kept if first.get(rule.key) in idle and second.get(rule.key) in idle)
     changes: dict[str, dict[str, object]] = {name: {"severity": Severity.WARN} for name in unstable}
     changes |= {name: {"severity": Severity.INFO, "weight": Severity.INFO.weight} for name in unjudged}
-    rules = tuple(rule.model_copy(update=changes.get(rule.id, {})) for rule in kept)
-    updated = RunCriteria(name=criteria.name, version=criteria.version, phase=criteria.phase, rules=rules)
-    return updated, unstable, unjudged
+    rules = (rule.model_copy(update=changes.get(rule.id, {})) for rule in kept)
+    return criteria.replace_rules(rules), unstable, unjudged
 
 
 def _has_passed(rule: RunRule, *baselines: Mapping[str, Outcome]) -> bool:

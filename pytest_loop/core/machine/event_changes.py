@@ -34,9 +34,8 @@ from pytest_loop.core.model.attempt import Best
 from pytest_loop.core.model.escalation import Answer
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import PreparedChecks, Review, RunState, State, StepErrors, Stop
-from pytest_loop.core.model.vocabulary import BUILTIN, Place, Reason, ReviewStatus, Status, Step, Target, name_user_stop
+from pytest_loop.core.model.vocabulary import BUILTIN, Place, Reason, ReviewStatus, Status, Step, name_user_stop
 
 Changes = dict[str, Any]
 
@@ -73,10 +72,9 @@ def _count_seconds(state: State, seconds: float) -> State:
 
 def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
     """Return what EVALUATE needs: the artifact, and checks for the sentences among the active rules."""
-    is_missing = state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash
     is_first_edit = state.setup.edits_first and state.iteration == 1
     return (
-        *((Step.PRODUCE,) if is_missing or is_first_edit else ()),
+        *((Step.PRODUCE,) if state.is_document_missing or is_first_edit else ()),
         *((Step.PREPARE,) if state.unprepared_rules else ()),
     )
 
@@ -110,10 +108,8 @@ def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
 
 @compute_changes.register
 def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
-    criteria = state.criteria
-    rules = (*criteria.rules, *payload.rules)
     return {
-        "criteria": RunCriteria(name=criteria.name, version=criteria.version, phase=criteria.phase, rules=rules),
+        "criteria": state.criteria.replace_rules((*state.criteria.rules, *payload.rules)),
         "arguments": (*state.setup.arguments, *payload.arguments),
         "seal": payload.seal,
         "work_seal": None,

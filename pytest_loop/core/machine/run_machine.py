@@ -21,7 +21,7 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.machine.event_changes import apply_payload
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow, find_row
 from pytest_loop.core.model.run_state import RunState, State
-from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step
 
 Transitions = Mapping[tuple[Place, Kind], tuple[Place, ...]]
 
@@ -203,8 +203,7 @@ class RunMachine(Machine[RunState]):
         """
         if state.setup.work_seal is not None:
             return state.replace(current_step=Place.PREPARE)
-        is_missing = state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash
-        if is_missing or state.setup.edits_first:
+        if state.is_document_missing or state.setup.edits_first:
             return state
         return state.replace(current_step=Place.PREPARE if state.unprepared_rules else Place.EVALUATE)
 

@@ -149,6 +149,11 @@ class Evaluation(Value):
         return bool(self.errors) and not self.void and not self.is_reached and is_rest_fixed
 
     @property
+    def verdict(self) -> str:
+        """The verdict in a word: void, pass or fail."""
+        return "void" if self.void else "pass" if self.passed else "fail"
+
+    @property
     def is_reached(self) -> bool:
         """Whether it reaches the threshold of its phase, and can be trusted."""
         return self.passed and self.is_clean

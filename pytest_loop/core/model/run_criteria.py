@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
@@ -81,6 +82,10 @@ class RunCriteria(Value):
     version: int = 1
     phase: dict[Phase, Level] = Field(default_factory=lambda: build_levels(DEFAULT_THRESHOLDS))
     rules: tuple[RunRule, ...] = ()
+
+    def replace_rules(self, rules: Iterable[RunRule]) -> RunCriteria:
+        """Return the criteria with other rules; a copy would keep cached properties of the old ones."""
+        return RunCriteria(name=self.name, version=self.version, phase=self.phase, rules=tuple(rules))
 
     def get_active_rules(self, phase: Phase) -> tuple[RunRule, ...]:
         return self._by_phase[phase]

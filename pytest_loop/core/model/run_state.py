@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -13,7 +14,7 @@ from pytest_loop.core.model.evaluation import Critique, Evaluation, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_setup import Amount, Count, Setup
-from pytest_loop.core.model.vocabulary import Place, ReviewStatus, Status, Step
+from pytest_loop.core.model.vocabulary import Place, ReviewStatus, Status, Step, Target
 
 SHORT_HASH_LENGTH = 8
 # The name under which a person confirms that an agent rightly changed no file.
@@ -41,15 +42,17 @@ class Usage(Value):
 
     def plus(self, other: Usage) -> Usage:
         return Usage(
-            tokens=_add(self.tokens, other.tokens),
-            cost_usd=_add(self.cost_usd, other.cost_usd),
-            estimated_usd=_add(self.estimated_usd, other.estimated_usd),
+            tokens=sum_known((self.tokens, other.tokens)),
+            cost_usd=sum_known((self.cost_usd, other.cost_usd)),
+            estimated_usd=sum_known((self.estimated_usd, other.estimated_usd)),
             estimated_by=other.estimated_by or self.estimated_by,
         )
 
 
-def _add(first: Any, second: Any) -> Any:
-    return second if first is None else first if second is None else first + second
+def sum_known(numbers: Iterable[Any]) -> Any:
+    """Return the sum of the numbers that are not None, or None if all are."""
+    amounts = [number for number in numbers if number is not None]
+    return sum(amounts) if amounts else None
 
 
 class Blocked(Value):
@@ -191,6 +194,11 @@ class RunState(Value):
     def is_ready_for_b(self) -> bool:
         """Whether phase A passes, so that phase B decides."""
         return self.phase is Phase.A and self.evaluation is not None and self.evaluation.is_reached
+
+    @property
+    def is_document_missing(self) -> bool:
+        """Whether the run writes a document that does not exist yet."""
+        return self.setup.target is Target.ARTIFACT and not self.progress.artifact_hash
 
     @property
     def is_refined(self) -> bool:

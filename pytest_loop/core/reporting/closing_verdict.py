@@ -15,7 +15,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 
-# The reversibility of what others build on.
+# The reversibility of a task whose undo takes hours and more.
 HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
 _VERIFICATIONS = {kind: "execution output" if kind is Proof.EXECUTION else kind.value for kind in Proof}
@@ -122,7 +122,7 @@ def build_verdict(state: RunState) -> dict[str, Any]:
     return {"word": word.value, "because": because, "evidence": counts}
 
 
-def render_status_block(state: RunState, following: str) -> Iterator[str]:
+def render_status_block(state: RunState, next_step: str) -> Iterator[str]:
     """Yield the lines with which other loops follow a run."""
     unmet = _list_unmet(state)
     criteria = {
@@ -134,5 +134,5 @@ def render_status_block(state: RunState, following: str) -> Iterator[str]:
     yield f"EXIT_SIGNAL: {json.dumps(state.stop.passed)}"
     yield f"CRITERIA: {json.dumps(criteria, ensure_ascii=False)}"
     yield f"STUCK_COUNT: {max(0, times - 1)}"
-    yield f"NEXT: {shorten(following, 200)}"
+    yield f"NEXT: {shorten(next_step, 200)}"
     yield _END

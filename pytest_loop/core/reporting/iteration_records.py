@@ -124,7 +124,7 @@ def _make_record(state: RunState, event: Event) -> IterationRecord:
         verification_status=_find_verification(evaluation),
         output_snapshot_path=_find_snapshot(state, event.iteration, evaluation),
         eval_harness_result={
-            "status": "void" if evaluation.void else "pass" if evaluation.passed else "fail",
+            "status": evaluation.verdict,
             "score": quality,
             "pass_count": evaluation.passing,
             "total_count": evaluation.total,

@@ -52,6 +52,11 @@ class EditOption(Value):
     def edit(self) -> tuple[str, str, str]:
         return self.file, self.current, self.proposed
 
+    @property
+    def place(self) -> str:
+        """The file, with its section if there is one."""
+        return f"{self.file}, {self.section}" if self.section else self.file
+
 
 class Claim(Value):
     """The composer's hypothesis; a plain sentence is its theory."""

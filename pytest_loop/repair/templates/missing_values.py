@@ -15,7 +15,7 @@ _VALUES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 _RESULTS = ("None", "[]", "0", "''", "False", "True", "{}")
 
 
-def _is_test(node: ast.AST, unit: EditUnit) -> bool:
+def _is_condition(node: ast.AST, unit: EditUnit) -> bool:
     parent = unit.get_parent(node)
     if isinstance(parent, ast.BoolOp):
         return True
@@ -31,7 +31,7 @@ def _compare_with_none(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[Tex
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and _is_none(node.comparators[0]):
             negation = "not " if isinstance(node.ops[0], ast.Is) else ""
             yield unit.replace_node(node, f"{negation}{get_operand(unit, node.left)}")
-    elif _is_test(node, unit):
+    elif _is_condition(node, unit):
         yield unit.replace_node(node, f"{unit.get_code(node)} is not None")
 
 
@@ -41,7 +41,7 @@ def _is_none(node: ast.expr) -> bool:
 
 def _guard_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Ask first whether a value of a condition is None."""
-    if not _is_test(node, unit):
+    if not _is_condition(node, unit):
         return
     code = unit.get_code(node)
     uses = [use for use in ast.walk(node) if isinstance(use, ast.Name | ast.Attribute) and is_read(use)]
@@ -75,11 +75,11 @@ def _return_after_assignment(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterat
         return
     name = assigned.targets[0].id
     names = [other for other in unit.list_visible_names(node) if other not in ("self", "cls")]
-    at = unit.source.get_line_start(node.lineno)
+    start = unit.source.get_line_start(node.lineno)
     for test in (f"not {name}", f"{name} is None"):
         for result in (*names, *_RESULTS):
             text = indent(f"if {test}:\n    return {result}\n", unit.get_indent(node))
-            yield (TextEdit(at, at, text),)
+            yield (TextEdit(start, start, text),)
 
 
 def _change_default(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
@@ -135,13 +135,13 @@ def _default_to_text(node: ast.Subscript, unit: EditUnit, hints: Hints) -> Itera
         yield from (unit.replace_node(node, f"{base}.get({key}, {text!r})") for text in hints.strings[:8])
 
 
-_SIMPLE = (ast.Assign, ast.Return, ast.If, ast.For, ast.While, ast.Expr, ast.AugAssign)
+_STATEMENTS = (ast.Assign, ast.Return, ast.If, ast.For, ast.While, ast.Expr, ast.AugAssign)
 
 TEMPLATES = (
     Template("none_guard", 6, (*_VALUES, ast.UnaryOp, ast.Compare), _compare_with_none),
     Template("none_guard", 4, (ast.Compare, ast.Name, ast.Attribute, ast.Call, ast.BoolOp), _guard_condition),
     Template("none_guard", 1, (ast.Attribute, ast.Subscript, ast.Call), _guard_expression),
-    Template("none_guard", 3, _SIMPLE, _return_after_assignment),
+    Template("none_guard", 3, _STATEMENTS, _return_after_assignment),
     Template("dict_get", 1.5, (ast.Subscript, ast.Call), _change_default),
     Template("dict_get", 1.5, (ast.Attribute,), _set_default),
     Template("dict_get", 2, (ast.Assign, ast.AugAssign), _add_to_default),

@@ -26,6 +26,7 @@ from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath
 
 DEFAULT_TIMEOUT = 60.0
 _FIXED_ASSERT = Path(__file__).with_name("fixed_assert.cjs")
+_SHOWN_LINES = 12
 _SHELL_OPERATORS = frozenset("();<>|&")
 # A file and a line, as `shop.py:3` or `shop.ts(3,5)`.
 _PLACE = re.compile(r"(?<![\w./-])(/?(?:[\w.@+-]+/)*[\w.@+-]+\.\w+)[:(](\d+)")
@@ -255,8 +256,8 @@ def _find_place(output: str, context: Context) -> str:
     return ""
 
 
-def _get_tail(output: str, lines: int = 12) -> str:
-    return "\n".join(output.strip().splitlines()[-lines:])
+def _get_tail(output: str) -> str:
+    return "\n".join(output.strip().splitlines()[-_SHOWN_LINES:])
 
 
 class Executable(Command):

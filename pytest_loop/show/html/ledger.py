@@ -8,9 +8,9 @@ from itertools import zip_longest
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import PhaseError, StepPayload
-from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.model.run_state import Usage, sum_known
 from pytest_loop.core.model.vocabulary import Kind, Step
-from pytest_loop.show.html.texts import UNKNOWN, add_known, format_cost, format_seconds, format_tokens
+from pytest_loop.show.html.texts import UNKNOWN, format_cost, format_seconds, format_tokens
 
 NONE = "-"
 _BY_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
@@ -58,12 +58,12 @@ def build_ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     payloads = [event.payload for event in steps if isinstance(event.payload, StepPayload)]
     return Ledger(
         entries,
-        seconds=format_seconds(add_known(payload.seconds for payload in payloads)),
+        seconds=format_seconds(sum_known(payload.seconds for payload in payloads)),
         tokens=_mark_partial(
-            format_tokens(add_known(payload.usage.tokens for payload in payloads)), [entry.tokens for entry in entries]
+            format_tokens(sum_known(payload.usage.tokens for payload in payloads)), [entry.tokens for entry in entries]
         ),
         cost=_mark_partial(
-            format_cost(add_known(payload.usage.cost_usd for payload in payloads)), [entry.cost for entry in entries]
+            format_cost(sum_known(payload.usage.cost_usd for payload in payloads)), [entry.cost for entry in entries]
         ),
     )
 

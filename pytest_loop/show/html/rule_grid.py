@@ -24,6 +24,7 @@ MAX_ROUNDS = 200
 MAX_FINDINGS = 5
 MAX_TEXT = 1_500
 ROOM = 5 * 1024 * 1024
+# The letters of cells, as report.js reads them.
 PASSED, FAILED, ERRED, TRACKED, WARNED, OPEN, INACTIVE = ".FEiW- "
 OMITTED = "left out of this page for its size"
 _SCARCE = 0.35  # room is scarce if less than this share is left

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pytest_loop.core.text.sanitizer import reveal_hidden
 
 UNKNOWN = "unknown"
@@ -17,12 +15,6 @@ def reveal_lines(text: str) -> str:
 def measure_escaped_size(text: str) -> int:
     """Return the size of a text on the page, where some characters take six bytes."""
     return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
-
-
-def add_known(numbers: Iterable[float | None]) -> float | None:
-    """Add up what is known; None if nothing is."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
 
 
 def format_seconds(number: float | None) -> str:

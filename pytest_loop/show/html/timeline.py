@@ -52,11 +52,6 @@ class JudgedEntry:
     new: tuple[Any, ...]
     seconds: str
 
-    @property
-    def verdict(self) -> str:
-        evaluation = self.entry.evaluation
-        return "void" if evaluation.void else "pass" if evaluation.passed else "fail"
-
 
 @dataclass(frozen=True)
 class Item:
