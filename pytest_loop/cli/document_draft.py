@@ -60,7 +60,7 @@ def find_task_type(settings: Settings, context: TaskContext) -> TaskType | None:
 def _is_measured(settings: Settings, context: TaskContext) -> bool:
     """Return whether commands or tests of the project tell with some confidence when the task is done."""
     try:
-        return check_measurable(context, settings.root).confidence is not Confidence.LOW
+        return check_measurable(context, settings).confidence is not Confidence.LOW
     except UnclearError:
         return False
 

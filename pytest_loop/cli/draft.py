@@ -174,7 +174,7 @@ def make_draft(
     if are_rules_named or settings.workspace.artifact:
         context = context.drop_project_rules()
         if has_tests_only and plan.criteria and not settings.workspace.artifact:
-            check_measurable(context, settings.root)
+            check_measurable(context, settings)
     elif can_be_inferred:
         try:
             context = infer_rules(context, settings, console)

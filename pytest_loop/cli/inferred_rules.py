@@ -50,7 +50,7 @@ class _Inference:
     console: Console
 
     def infer(self, context: TaskContext) -> TaskContext:
-        proposal = check_measurable(context, self.settings.root)
+        proposal = check_measurable(context, self.settings)
         is_doubtful = proposal.confidence is Confidence.LOW
         if is_doubtful and self._may_be_text(context, proposal):
             raise UnclearError(self._explain_text(context, proposal))

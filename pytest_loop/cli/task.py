@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,10 +22,11 @@ from pytest_loop.inference.project_files import read_files, read_project
 from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
 from pytest_loop.inference.synthesis import infer_criteria
-from pytest_loop.inference.task_phrases import ParsedTask, add_task, parse_task
+from pytest_loop.inference.task_phrases import ParsedTask, Route, add_task, parse_task
 from pytest_loop.inference.task_refusal import Refusal, refuse_command
 from pytest_loop.inference.task_types import TaskType
 from pytest_loop.run.console import Console
+from pytest_loop.settings.command_line import replace_task
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import make_alias
 
@@ -211,11 +213,17 @@ def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool, may_only
     )
 
 
-def check_measurable(context: TaskContext, root: Path) -> Proposal:
+def check_measurable(context: TaskContext, settings: Settings) -> Proposal:
     """Return what can be inferred; raise `UnclearError` for a task that names nothing that could be measured."""
-    proposal = infer_criteria(context.task, read_project(root))
+
+    def build_command(task: str) -> str:
+        is_detached = context.task.route is Route.BACKGROUND and not settings.start.detach
+        arguments = replace_task(settings.arguments, task)
+        return shlex.join(["pytest", *arguments, *(["--loop-detach"] if is_detached else [])])
+
+    proposal = infer_criteria(context.task, read_project(settings.root))
     if isinstance(proposal, Refusal):
-        raise UnclearError(str(proposal))
+        raise UnclearError(proposal.explain(build_command))
     return proposal
 
 

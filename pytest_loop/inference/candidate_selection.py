@@ -87,7 +87,7 @@ def choose_named(
 ) -> Choice:
     """Choose the project's call of a tool that the task names, or else its usual call; both are certain."""
     solid = (candidate for candidate in candidates if not (candidate.is_guess or candidate.is_trivial))
-    calls = [candidate for candidate in solid if tool.is_called_by(candidate.command)]
+    calls = [candidate for candidate in solid if any(map(tool.is_called_by, (candidate.command, candidate.script)))]
     choice = choose_candidates(tool.purpose, calls, task, whole_suite)
     if choice:
         return replace(choice, confidence=Confidence.HIGH)

@@ -72,7 +72,7 @@ class CommandCandidate:
 
     `family` is the language of a manifest. A guess is the usual command of such a project, named nowhere. A trivial
     command has a result that does not depend on the code. Of several commands in one manifest, the lowest `rank` is
-    the closest to what people run.
+    the closest to what people run. `script` is what the command runs, if the manifest says it.
     """
 
     command: str
@@ -84,6 +84,7 @@ class CommandCandidate:
     is_guess: bool = False
     is_trivial: bool = False
     rank: int = 0
+    script: str = ""
 
     @property
     def command_line(self) -> str:

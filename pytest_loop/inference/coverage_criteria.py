@@ -10,10 +10,10 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import CommandCandidate
 from pytest_loop.inference.command_lines import strip_wrappers
+from pytest_loop.inference.coverage_threshold import NumericGoal
 from pytest_loop.inference.data_files import get_mapping
 from pytest_loop.inference.project_files import Project, get_folder, is_in_folder, join_folder
 from pytest_loop.inference.proposal import Criterion, build_run_options
-from pytest_loop.inference.task_intent import NumericGoal
 
 DEFAULT_COVERAGE = NumericGoal(">=", 80.0)
 COVERAGE_ID = "a.tests.coverage"

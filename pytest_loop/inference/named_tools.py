@@ -33,6 +33,7 @@ _USUAL_CALLS = {
     "clippy": "cargo clippy -- -D warnings",
     "rustfmt": "cargo fmt --check",
     "golangci-lint": "golangci-lint run",
+    "go vet": "go vet ./...",
     "interrogate": "interrogate .",
     "pydocstyle": "pydocstyle",
     "pytest": "pytest",
@@ -45,7 +46,7 @@ _USUAL_CALLS = {
 _FORMATTING_CALLS = {"ruff": "ruff format --check .", "biome": "npx biome format ."}
 _NAME = rf"(?:{'|'.join(sorted(_USUAL_CALLS, key=len, reverse=True))})\b"
 _TOOLS = rf"(?P<names>{_NAME}(?:(?:,\s*|,?\s+and\s+){_NAME}){{0,9}})"
-_STATE = r"(?:happy|pass(?:es)?|succeeds?|green|clean|content|quiet|satisfied)"
+_STATE = r"(?:happy|pass(?:es)?|succeeds?|green|clean|content|quiet|silent|satisfied|stops? complaining|shuts? up)"
 _COMPLAINTS = r"(?:errors?|warnings?|complaints?|findings?|violations?|issues?|problems?|failures?|checks?)"
 _WORK = r"(?:(?:re)?format|lint|check|verify|clean|fix|judge|tidy|sort)\w*"
 _PATTERNS = tuple(

@@ -33,13 +33,20 @@ from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Criterion, Proposal, RejectedCriterion
 from pytest_loop.inference.sources import find_candidates
 from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
-from pytest_loop.inference.task_intent import PURPOSES, Intent, classify_task
+from pytest_loop.inference.task_intent import ALL_CHECKS, PURPOSES, Intent, classify_task
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.task_refusal import Refusal, TaskAdvisor, find_gaps, refuse_command
+from pytest_loop.inference.task_refusal import (
+    MAX_REWORDINGS,
+    ONLY_ENGLISH,
+    Refusal,
+    TaskAdvisor,
+    find_gaps,
+    is_foreign_language,
+    refuse_command,
+)
 from pytest_loop.inference.tool_purposes import Purpose
 
 _NO_TEST_COMMAND = "nothing in the project says how its tests are run"
-_GATE_PURPOSES = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
 
 
 def infer_criteria(task: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
@@ -76,30 +83,45 @@ class _Inference:
         if self.task.loop_command:
             return refuse_command(self.task, self.task.loop_command)
         if self.task.commands:
-            return self._propose_commands()
+            return self._propose_commands(*self.task.commands)
+        if self.task.request in [candidate.command_line for candidate in self.candidates if not candidate.is_guess]:
+            return self._propose_commands(self.task.request)
         if use_cases := find_use_cases(self.project, self.task.text):
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
-            return self.advisor.refuse_unclear(gaps)
+            tests = self.advisor.find_root_command(Purpose.TEST)
+            is_foreign = tests and is_foreign_language(self.task.request)
+            return self._suppose_tests(tests) if tests and is_foreign else self.advisor.refuse_unclear(gaps)
         return self._propose_project_commands()
 
-    def _propose_commands(self) -> Proposal:
+    def _suppose_tests(self, command: str) -> Proposal:
+        """Propose the project's tests for a task in a language that is not understood, with the doubt."""
+        rewordings = (f"{self.task.request} until `{command}` passes", *self.advisor.suggest_rewordings())
+        return replace(
+            self._propose_commands(command),
+            confidence=Confidence.LOW,
+            rationale=(f"{ONLY_ENGLISH}: the task may ask for anything",),
+            doubt=ONLY_ENGLISH,
+            rewordings=tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS],
+        )
+
+    def _propose_commands(self, *commands: str) -> Proposal:
         """Propose the commands that the task spells out."""
-        purposes = [_classify_task_command(command, self.intent) for command in self.task.commands]
+        purposes = [_classify_task_command(command, self.intent) for command in commands]
         goal_share = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
         criteria = [
             build_criterion(CommandCandidate(*pair, Layer.TASK, SourceLine("the task")), self.project, goal_share)
-            for pair in zip(self.task.commands, purposes, strict=True)
+            for pair in zip(commands, purposes, strict=True)
         ]
         by_command = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
         by_condition = by_command if self.intent.is_ambiguous else self.intent.goal
         by_task = classify_task(self.task.task).goal
-        commands = " and ".join(f"`{command}`" for command in self.task.commands)
+        names = " and ".join(f"`{command}`" for command in commands)
         return self._build_proposal(
             by_task if by_task in GOALS_WITH_NEW_TESTS else by_condition,
             criteria,
             Confidence.HIGH,
-            rationale=(f"the task names {commands}: nothing had to be inferred",),
+            rationale=(f"the task names {names}: nothing had to be inferred",),
         )
 
     def _propose_use_cases(self, use_cases: Sequence[UseCase]) -> Proposal:
@@ -205,10 +227,10 @@ class _Inference:
         demand = find_ci_demand(self.project)
         takes_ci = demand or self.intent.goal is Goal.REGRESSION_GATE
         in_ci = (candidate for candidate in self.candidates if candidate.layer is Layer.CI and not candidate.is_trivial)
-        added = [candidate.purpose for candidate in in_ci if takes_ci and candidate.purpose in _GATE_PURPOSES]
+        added = [candidate.purpose for candidate in in_ci if takes_ci and candidate.purpose in ALL_CHECKS]
         if demand and added:
             reasons.append(f"{demand} says that nothing is done until CI passes")
-        return tuple(dict.fromkeys((*self.intent.purposes, *added))), tuple(reasons)
+        return tuple(dict.fromkeys((*self.intent.purposes, *added))) or ALL_CHECKS, tuple(reasons)
 
     def _choose(self, purposes: Sequence[Purpose]) -> list[Choice]:
         targets = find_whole_suite_targets(self.project)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_loop.inference.command_candidate import Goal
+from pytest_loop.inference.coverage_threshold import NumericGoal, parse_coverage_threshold
 from pytest_loop.inference.named_tools import NamedTool, find_named_tools
 from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, Purpose, split_names
 
@@ -26,6 +27,7 @@ PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.BUG_FIXED: (Purpose.TEST,),
 }
 EVERYTHING = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
+ALL_CHECKS = (*EVERYTHING, Purpose.TYPES)
 _TOOL_GOALS = {
     Purpose.TEST: Goal.TEST_PASS,
     Purpose.TYPES: Goal.TYPE_CLEAN,
@@ -56,7 +58,7 @@ _MEASURED: dict[Goal, re.Pattern[str]] = {
         rf"\b(?:migrat|convert|port)\w*\b{_GAP}\bto typescript\b",
     ),
     Goal.LINT_CLEAN: _compile(
-        r"\b(?:lint\w*|ruff|eslint|flake8|pylint|rubocop|clippy|golangci-lint|checkstyle|prettier|pre-commit)\b",
+        r"\b(?:lint\w*|ruff|eslint|flake8|pylint|rubocop|clippy|golangci-lint|go vet|checkstyle|prettier|pre-commit)\b",
         r"\b(?:warnings|formatting|style (?:errors?|issues?|violations?))\b",
         r"\bfix (?:the |all )*(?:code )?style\b",
     ),
@@ -101,22 +103,25 @@ _BY_VERB: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
     (Goal.BUG_FIXED, _FIXING, PURPOSES[Goal.BUG_FIXED]),
     (Goal.IMPLEMENT_FEATURE, _BUILDING, PURPOSES[Goal.IMPLEMENT_FEATURE]),
 )
-# A condition about every check of the project.
+# Conditions about every check of the project, and about those of CI.
 _NO_ERRORS = re.compile(
-    r"\W*(?:there are )?(?:no|zero|0|without(?: any)?)(?: more)? errors?(?: (?:left|remain\w*|anywhere|at all))?\W*",
+    r"\W*(?:(?:there are )?(?:no|zero|0|without(?: any)?)(?: more)?|(?:please )?fix (?:all|every|any)(?: the)?) errors?"
+    r"(?: (?:left|remain\w*|anywhere|at all))?\W*",
     re.IGNORECASE,
+)
+_ALL_CHECKS = _compile(
+    rf"\b(?:make|get|turn) (?:sure )?(?:everything|(?:all|every)(?: the| of the)? checks?)(?: to| is| are)? {_GOOD}\b",
+    rf"\ball (?:the |of the )?checks (?:are )?{_GOOD}\b",
+)
+_CI = r"(?:the |our )?(?:ci(?: checks?)?|(?:ci |build )?pipelines?|github actions?)"
+_CI_CHECKS = _compile(
+    rf"\b{_CI}(?: (?:is|are|runs?|to|be|should|must|has))* (?:{_GOOD}|{_BAD})\b",
+    rf"\b(?:fix|repair|unbreak) {_CI}(?=\s*(?:$|[,.;:!]|(?:and|again|in|on|until|by|without)\b))",
+    r"\bbuild (?:on|in) (?:ci|github actions?|the pipeline)\b",
 )
 # In a task that begins with one of these verbs, later words about tests are conditions.
 _LEADING = re.compile(rf"\W*(?:{_REFACTORING.pattern}|{_MIGRATING.pattern}|\bimplement\w*\b)", re.IGNORECASE)
 _LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|everywhere|every (?:file|module))\b")
-
-
-@dataclass(frozen=True)
-class NumericGoal:
-    """A number that has to be reached."""
-
-    op: str
-    value: float
 
 
 @dataclass(frozen=True)
@@ -155,8 +160,8 @@ def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) ->
 
 def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
     """Return the class, its purposes, and the words that name it; no words if the task is ambiguous."""
-    if _NO_ERRORS.fullmatch(completion):
-        return Goal.REGRESSION_GATE, (*EVERYTHING, Purpose.TYPES), completion
+    if words := _find_all_checks(completion) or ("" if _LEADING.match(task) else _find_all_checks(task)):
+        return Goal.REGRESSION_GATE, () if asks_for_ci(words) else ALL_CHECKS, words
     measured = _find_measured(completion) or _find_measured(task)
     needed = tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
     begins_with_verb = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
@@ -172,9 +177,20 @@ def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], 
     return goal, tuple(dict.fromkeys((*purposes, *needed))), words
 
 
+def _find_all_checks(text: str) -> str:
+    """Return the words that ask for every check of the project or of CI, empty if there are none."""
+    match = _NO_ERRORS.fullmatch(text) or _CI_CHECKS.search(text) or _ALL_CHECKS.search(text)
+    return match[0].strip() if match else ""
+
+
+def asks_for_ci(text: str) -> bool:
+    """Return whether a text asks for the checks of CI."""
+    return _CI_CHECKS.search(text) is not None
+
+
 def is_measured(text: str) -> bool:
     """Return whether a text names something that a command can decide."""
-    return bool(_find_measured(text) or _NO_ERRORS.fullmatch(text))
+    return bool(_find_measured(text) or _find_all_checks(text))
 
 
 def asks_for_more(task: str) -> bool:
@@ -195,31 +211,6 @@ def _find_measured(text: str) -> dict[Goal, str]:
     for _, goal, words in sorted(matches):
         goals.setdefault(goal, " ".join(words.split()))
     return goals
-
-
-_STRICT = (">", "above", "over", "more than")
-_OPERATOR = r"(?P<op>>=|>|\u2265|at least|above|over|more than)"
-_PERCENT = _compile(
-    rf"coverage\D{{0,30}}?{_OPERATOR}?\s*(?P<value>\d{{1,3}}(?:\.\d+)?)\s*(?:%|percent)",
-    r"(?P<share>\d{1,3}(?:\.\d+)?)\s*(?:%|percent) (?:\w+ ){0,2}coverage",
-)
-# A number without a unit ends its clause; one below 1 is a share.
-_BARE_NUMBER = _compile(
-    rf"coverage\b[^.;,\d\n]{{0,30}}?(?:{_OPERATOR}|\bto|\bis|\breaches|\bat|=|:|(?<=coverage))\s*(?P<value>\d{{1,3}}(?:\.\d+)?)"
-    r"(?=\s*(?:$|[,;:!)\n]|\.(?:\s|$)|(?:and|then|in|with|within|or)\b))",
-)
-
-
-def parse_coverage_threshold(text: str) -> NumericGoal | None:
-    """Return the line coverage that a text demands, in percent."""
-    if match := _PERCENT.search(text):
-        value = float(match["value"] or match["share"])
-    elif match := _BARE_NUMBER.search(text):
-        value = float(match["value"])
-        value = round(value * 100, 6) if value < 1 else value
-    if not match or not 0 < value <= 100:
-        return None
-    return NumericGoal(">" if (match["op"] or "").lower() in _STRICT else ">=", value)
 
 
 # -- objects

@@ -10,24 +10,27 @@ from pytest_loop.inference.task_clauses import CLAUSE, addresses_loop, cut
 MAX_ITERATIONS = 200
 _NUMBERS = "one two three four five six seven eight nine ten eleven twelve"
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS.split(), 1)}
-_COUNT = rf"(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)})"
+_COUNT = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,2}}(?= ?h))?|{'|'.join(_COUNTS)})"
 _AT_MOST = r"(?:at most|up to|max(?:imum|\.)?(?: of)?|no more than)"
 _CYCLES = r"(?:cycles?|iterations?|rounds?|loops?)"
 _ITERATION_LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{CLAUSE}stop after {_COUNT} {_CYCLES}\b[.)]?",
+        rf"{CLAUSE}(?:stop|give up) after {_COUNT} {_CYCLES}\b[.)]?",
+        rf"{CLAUSE}give up after {_COUNT} (?:tries|attempts)\b[.)]?",
         rf"{CLAUSE}{_AT_MOST} {_COUNT} {_CYCLES}\b[.)]?",
         rf"(?<!\S)--(?:max-)?iterations[ =]{_COUNT}(?!\S)",
     )
 )
+# Of two limits after one `stop after`, each holds by itself.
+_EITHER = re.compile(rf"\b((?:stop|give up) after \w+ {_CYCLES}) or (?=\w+ ?(?:sec|min|h)\w*)", re.IGNORECASE)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _UNIT = r"(?P<unit>s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?)"
-_BEFORE_TIME = rf"(?:stop after|(?:(?:in|within|for|take|use|spend) )?{_AT_MOST}|within)"
+_BEFORE_TIME = rf"(?:(?:stop|give up) after|(?:(?:in|within|for|take|use|spend) )?{_AT_MOST}|within)"
 _TIME_LIMITS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"\b(?:(?:and|then|but|please) )?{_BEFORE_TIME} (?:{_COUNT}|an?(?= h)) ?{_UNIT}\b[.)]?",
+        rf"\b(?:(?:and|then|but|please) )?{_BEFORE_TIME} (?:{_COUNT}|(?P<half>half )?an?(?= h)) ?{_UNIT}\b[.)]?",
         rf"\b{_COUNT} ?{_UNIT} (?:at most|max(?:imum)?)\b[.)]?",
     )
 )
@@ -43,9 +46,10 @@ _DURATION = re.compile(
 
 def extract_iteration_limit(text: str) -> tuple[str, int | None]:
     """Return the text without its iteration limit, and the limit; zero is no limit."""
+    text = _EITHER.sub(r"\1, stop after ", text)
     for pattern in _ITERATION_LIMITS:
         if (match := pattern.search(text)) and (limit := _parse_count(match["count"])):
-            return cut(text, *match.span()), min(limit, MAX_ITERATIONS)
+            return cut(text, *match.span()), min(int(limit), MAX_ITERATIONS)
     return text, None
 
 
@@ -56,9 +60,10 @@ def extract_time_limit(text: str) -> tuple[str, int | None]:
     for match in chain.from_iterable(pattern.finditer(text) for pattern in _TIME_LIMITS):
         is_for_run = addresses_loop(text, match.start()) and not _DURATION.search(text[: match.start()])
         if is_for_run and (count := _parse_count(match["count"] or "one")):
-            return cut(text, *match.span()), count * _UNITS[match["unit"][0].lower()]
+            seconds = int(count * _UNITS[match["unit"][0].lower()])
+            return cut(text, *match.span()), seconds // 2 if match.groupdict().get("half") else seconds
     return text, None
 
 
-def _parse_count(word: str) -> int:
-    return _COUNTS.get(word.lower()) or int(word)
+def _parse_count(word: str) -> float:
+    return _COUNTS.get(word.lower()) or float(word)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pytest_loop.inference.loop_commands import LoopCommand, find_loop_command
+from pytest_loop.inference.named_tools import find_named_tools
 from pytest_loop.inference.quoted_commands import find_commands, parse_commands
 from pytest_loop.inference.task_clauses import CLAUSE, addresses_loop, begins_clause, cut, is_part_of_task
 from pytest_loop.inference.task_limits import extract_iteration_limit, extract_time_limit
@@ -152,11 +153,12 @@ _UNTIL = re.compile(
 _UNTIL_COMMAND = re.compile(r"\s+until\s+(?=`)", re.IGNORECASE)
 _GREEN = re.compile(
     rf"{CLAUSE}fix(?P<object>[^.;\n]{{0,80}}?)\s+until\s+"
-    r"(?:(?:it|all|everything|they|ci)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
+    r"(?:(?:it|all|everything|they)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
     re.IGNORECASE,
 )
 _PASSES = re.compile(
-    rf"{CLAUSE}run(?P<object>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\s+)?pass(?:es)?\b[.!]?",
+    rf"{CLAUSE}run(?P<object>(?:[^.;\n]|\.(?=[\w/])){{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\b\s*)?"
+    r"(?:pass(?:es)?|succeeds?|(?:is|are|['\u2019]s|['\u2019]re)?\s*(?:clean|green|happy|quiet))\b[.!]?",
     re.IGNORECASE,
 )
 
@@ -184,9 +186,14 @@ def _split_phrase(text: str) -> tuple[str, str]:
         if match := pattern.search(text):
             target = match["object"].strip()
             task = _join(text[: match.start()], f"fix {target or 'the failing tests'}{text[match.end() :]}")
-            is_measured = any(words.search(target) for words, _ in _DERIVED_TASKS)
-            return task, f"{target} pass" if is_measured else DEFAULT_COMPLETION
+            return task, f"{target} pass" if _is_measured(target) else DEFAULT_COMPLETION
     return text, ""
+
+
+def _is_measured(target: str) -> bool:
+    """Return whether something that has to pass is a check: tests, a named tool, or a command."""
+    is_check = any(words.search(target) for words, _ in _DERIVED_TASKS)
+    return is_check or bool(find_named_tools(f"{target} pass") or parse_commands(f"{target} pass"))
 
 
 def _join(before: str, after: str) -> str:

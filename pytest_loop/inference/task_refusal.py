@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -19,6 +19,7 @@ from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 MAX_REWORDINGS = 3
+ONLY_ENGLISH = "only English is understood here"
 _PRAISE = re.compile(
     r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished|fine"
     r"|decent|acceptable|satisf\w+)\b"
@@ -54,6 +55,11 @@ class Refusal:
         lines = [self.sentence, *(f"  missing: {gap}" for gap in self.missing)]
         lines += [f"  for example: {task}" for task in self.rewordings]
         return "\n".join(lines)
+
+    def explain(self, build_command: Callable[[str], str]) -> str:
+        """Explain the refusal in three lines: the problem, what is missing, and a command to type."""
+        lines = [self.sentence, *(f"  missing: {'; '.join(self.missing)}" for _ in self.missing[:1])]
+        return "\n".join([*lines, *(f"  for example: {build_command(task)}" for task in self.rewordings[:1])])
 
 
 def refuse_command(task: ParsedTask, command: LoopCommand) -> Refusal:
@@ -106,19 +112,16 @@ class TaskAdvisor:
 
     def refuse_unclear(self, gaps: tuple[str, ...]) -> Refusal:
         """Refuse a task that does not say what to do or when it is done."""
-        if _is_foreign_language(self.task.request):
-            command = self._find_root_command(Purpose.TEST) or _USUAL_COMMANDS[Purpose.TEST]
-            return Refusal(
-                "only English is understood here: say it in English, or keep your words and add the command that "
-                f"has to pass, such as: {shorten(self.task.request)} `{command}`"
-            )
+        if is_foreign_language(self.task.request):
+            sentence = f"{ONLY_ENGLISH}: say it in English, or add the command that has to pass"
+            return Refusal(sentence, rewordings=(f"{self.task.request} `{_USUAL_COMMANDS[Purpose.TEST]}`",))
         problem = "there is no task in" if self.task.needs_context else "this cannot be measured"
         text = shorten(self.task.text)
         return Refusal(f"{problem}: {text}" if text else "there is no task", gaps, _limit(self._list_project_tasks()))
 
     def refuse_unverifiable(self) -> Refusal:
         """Refuse a clear task in a project in which nothing is verified."""
-        purposes = ", ".join(purpose.value for purpose in self.intent.purposes)
+        purposes = ", ".join(purpose.value for purpose in self.intent.purposes) or "CI"
         gap = f"a command that verifies it ({purposes})"
         reason = "nothing here does, and outside of git no change can be seen either"
         sentence = f"this cannot be measured: {shorten(self.task.text)}"
@@ -130,7 +133,7 @@ class TaskAdvisor:
 
     def _list_similar_tasks(self) -> Iterable[str]:
         """Yield the task with commands of the project, or with usual commands if it has none."""
-        tests = self._find_root_command(Purpose.TEST)
+        tests = self.find_root_command(Purpose.TEST)
         if tests and self.task.completion and not is_measured(self.task.completion):
             yield f"add a test that {self.task.completion}, and fix it until `{tests}` passes"
         for purpose in self.intent.purposes:
@@ -155,7 +158,7 @@ class TaskAdvisor:
 
     def _list_project_tasks(self) -> Iterable[str]:
         """Yield tasks for this project; the last three hold for any project."""
-        commands = {purpose: command for purpose in Purpose if (command := self._find_root_command(purpose))}
+        commands = {purpose: command for purpose in Purpose if (command := self.find_root_command(purpose))}
         module = _find_module(self.project)
         tests, lint = commands.get(Purpose.TEST), commands.get(Purpose.LINT)
         if tests and self.project.find_tests():
@@ -171,7 +174,8 @@ class TaskAdvisor:
         yield "add a Makefile with a target `check` until `make check` passes"
         yield "fix lint until `pre-commit run --all-files` passes"
 
-    def _find_root_command(self, purpose: Purpose) -> str | None:
+    def find_root_command(self, purpose: Purpose) -> str | None:
+        """Return the project's command for a purpose at its root; None if it has only guesses."""
         ranked = self._rank_candidates(purpose)
         return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
 
@@ -216,7 +220,7 @@ _OTHERS = split_names(
 )
 
 
-def _is_foreign_language(text: str) -> bool:
+def is_foreign_language(text: str) -> bool:
     """Return whether a text is most likely not English: another script, or short words of another language."""
     letters = [character for character in text if character.isalpha()]
     if not letters:

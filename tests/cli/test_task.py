@@ -15,7 +15,6 @@ from pytest_loop.cli.task import (
     MAX_TEXT_LENGTH,
     TaskContext,
     can_judge,
-    check_measurable,
     choose_alias,
     may_only_edit,
     parse_request,
@@ -82,9 +81,17 @@ def test_rules_are_inferred_from_a_task_that_can_be_measured(tmp_path: Path) -> 
 
 
 def test_vague_task_cannot_be_measured(tmp_path: Path) -> None:
-    context = read_task_context(parse_task("make it better"), tmp_path, can_judge=False)
-    with pytest.raises(UnclearError):
-        check_measurable(context, tmp_path)
+    with pytest.raises(UnclearError) as refusal:
+        infer(tmp_path, "make it better, in the background")
+    gaps = (
+        "what to change: no file, name, tool, number or issue is named",
+        "how to tell that it is done: a command that passes, or a number that is reached",
+    )
+    assert str(refusal.value).splitlines() == [
+        "this cannot be measured: make it better, in the background",
+        f"  missing: {'; '.join(gaps)}",
+        "  for example: pytest --loop-task 'write tests/test_first.py until `pytest` passes' --loop-agent x --loop-detach",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_a_vague_task_is_refused_with_rewordings(row: dict[str, Any], tmp_path: 
     assert isinstance(result, Refusal)
     for piece in row["refused"]:
         assert piece in str(result)
-    assert len(result.rewordings) == (3 if result.missing else 0)
+    assert len(result.rewordings) == 3 if result.missing else len(result.rewordings) <= 1
     for reworded in result.rewordings:
         repeated = infer_row(row, tmp_path, reworded)
         assert isinstance(repeated, Proposal), reworded

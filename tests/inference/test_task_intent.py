@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.inference.command_candidate import Goal
+from pytest_loop.inference.coverage_threshold import NumericGoal, parse_coverage_threshold
 from pytest_loop.inference.task_intent import (
+    ALL_CHECKS,
     EVERYTHING,
-    NumericGoal,
     classify_task,
     find_concrete_objects,
     find_content_words,
     is_measured,
-    parse_coverage_threshold,
 )
 from pytest_loop.inference.tool_purposes import Purpose
 
@@ -58,6 +58,12 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("make mypy happy", Goal.TYPE_CLEAN, (TYPES,)),
         ("format with black", Goal.LINT_CLEAN, (LINT,)),
         ("make tox pass", Goal.TEST_PASS, (TEST,)),
+        ("make everything pass", Goal.REGRESSION_GATE, ALL_CHECKS),
+        ("fix all errors", Goal.REGRESSION_GATE, ALL_CHECKS),
+        ("get CI passing", Goal.REGRESSION_GATE, ()),
+        ("make the pipeline green", Goal.REGRESSION_GATE, ()),
+        ("fix the build on GitHub Actions", Goal.REGRESSION_GATE, ()),
+        ("fix the pipeline class", Goal.BUG_FIXED, (TEST,)),
         ("make the logo black", Goal.REGRESSION_GATE, EVERYTHING),
         ("speed up the parser", Goal.REGRESSION_GATE, EVERYTHING),
         ("change fixture.py", Goal.REGRESSION_GATE, EVERYTHING),
@@ -81,6 +87,8 @@ def test_the_completion_decides_before_the_task() -> None:
         ("format the code with ruff", ["ruff format --check ."]),
         ("make black, isort and flake8 happy", ["black --check .", "isort --check-only .", "flake8"]),
         ("fix eslint in src", ["npx eslint ."]),
+        ("make eslint stop complaining", ["npx eslint ."]),
+        ("keep going until go vet is silent", ["go vet ./..."]),
         ("keep trying until mypy and mypy pass", ["mypy ."]),
         ("replace flake8 by ruff", []),
         ("fix the pytest plugin", []),
@@ -123,7 +131,10 @@ def test_a_large_refactoring_gets_more_iterations() -> None:
         ("coverage > 0.85", NumericGoal(">", 85)),
         ("raise coverage to 90.", NumericGoal(">=", 90)),
         ("improve coverage of 3 modules", None),
+        ("bring coverage of src/ to ninety percent", NumericGoal(">=", 90)),
+        ("coverage above eighty-five", NumericGoal(">", 85)),
         ("improve coverage by 5", None),
+        ("improve coverage by 5%", None),
         ("coverage 800", None),
         ("coverage 800%", None),
         ("increase coverage", None),

@@ -60,7 +60,7 @@ def _list_scripts(project: Project, path: str) -> Iterator[CommandCandidate]:
             source = project.locate(path, rf"\"{re.escape(name)}\"\s*:", r"\"scripts\"\s*:")
             command = f"{manager} test" if name == "test" and manager != "bun" else f"{manager} run {name}"
             rank = 0 if name in _USUAL_SCRIPTS else 2
-            yield _build_candidate(path, command, purpose, source, rank=rank, is_trivial=is_trivial(body))
+            yield _build_candidate(path, command, purpose, source, rank=rank, is_trivial=is_trivial(body), script=body)
 
 
 def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator[CommandCandidate]:
