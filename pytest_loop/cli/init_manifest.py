@@ -85,7 +85,7 @@ class Dialogue:
             self._ask_for_fields()
         else:
             self._require_fields()
-        if not self._is_wanted(is_sound=self._solve_problems()):
+        if not self._show_and_confirm(is_sound=self._solve_problems()):
             self.console.print_line("nothing was written")
             return False
         self._write_file()
@@ -164,7 +164,7 @@ class Dialogue:
             self.console.print_line(f"Calibration with {case.id}: the pipeline works")
         return list(errors)
 
-    def _is_wanted(self, *, is_sound: bool) -> bool:
+    def _show_and_confirm(self, *, is_sound: bool) -> bool:
         """Show the manifest, and return whether to write it: one that does not work only if the user says so."""
         if not is_sound and not self.console.can_ask:
             return False

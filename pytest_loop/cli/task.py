@@ -164,7 +164,7 @@ class TaskContext:
         return {rule.id: rule.origin for rule in self._rules}
 
     def drop_project_rules(self) -> TaskContext:
-        """Return the context for named rules: what the project says is then for prompts only."""
+        """Return the context without the rules of the project, which are then used in prompts only."""
         return replace(self, project=replace(self.project, rules=()), unjudged=())
 
     def choose_test_paths(self, all_paths: Sequence[str]) -> tuple[str, ...]:

@@ -222,7 +222,7 @@ class ClusterSession:
         return result
 
     def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
-        """Repeat here what asks the judge, and new failures: the other folder may be the reason."""
+        """Repeat in this process what asks the judge, and new failures, which the worker's folder may have caused."""
         before = self.local.history.extend_order(order).failed_before
         asking = {item for item, piece in result.evidence.items() if piece.outcome is Outcome.ASSUMED}
         if new := tuple(sorted(asking | result.failing.difference(before))):

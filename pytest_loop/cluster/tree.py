@@ -78,7 +78,7 @@ def build_tree(folder: Path, pieces: Mapping[str, Piece]) -> tuple[str, ...]:
 
 
 def find_changed(folder: Path, pieces: Mapping[str, Piece], paths: Iterable[str]) -> list[str]:
-    """Return those of `paths` whose files are not what the pieces say."""
+    """Return the paths whose content differs from their pieces."""
     return [path for path in paths if path in pieces and _hash_file(folder / path) != pieces[path].digest]
 
 

@@ -135,14 +135,14 @@ def _is_named(folder: str, text: str) -> bool:
 
 def _drop_parts(level: Sequence[CommandCandidate], make_key: _Key) -> list[CommandCandidate]:
     """Return the commands of a layer without duplicates and parts of others; of manifests, only the closest."""
-    closest = _find_closest(level) if level[0].layer is Layer.MANIFESTS else level
+    closest = _choose_for_folders(level) if level[0].layer is Layer.MANIFESTS else level
     by_key: dict[tuple[str, ...], CommandCandidate] = {}
     for candidate in closest:
         by_key.setdefault(make_key(candidate), candidate)
     return [candidate for key, candidate in by_key.items() if not any(is_part_of(key, other) for other in by_key)]
 
 
-def _find_closest(candidates: Sequence[CommandCandidate]) -> list[CommandCandidate]:
+def _choose_for_folders(candidates: Sequence[CommandCandidate]) -> list[CommandCandidate]:
     """Return one command for each folder and language.
 
     A language at the root covers the folders below it, and a task runner counts only without a language beside it.

@@ -80,7 +80,7 @@ class Event(TypedPayload):
 
     @classmethod
     def create(cls, state: RunState, payload: Payload, ts: str) -> Event:
-        """Return what happens to a run where it stands; the baseline of an experiment is iteration 0."""
+        """Return the event of a payload in the current step; the baseline of an experiment is iteration 0."""
         return cls(
             ts=ts,
             run_id=state.run_id,

@@ -31,7 +31,7 @@ class CountedTests(NamedTuple):
 def count_tests(output: str) -> CountedTests | None:
     """Return what known test runners say at their end, all summaries together; None without a summary."""
     text = _COLOURS.sub("", output).replace("\r\n", "\n")
-    counts = [count for find in _FINDERS for count in find(text)]
+    counts = [count for find in _COUNTERS for count in find(text)]
     return CountedTests(sum(count.run for count in counts), sum(count.passed for count in counts)) if counts else None
 
 
@@ -49,28 +49,28 @@ def _require(evidence: Evidence, count: int) -> Evidence:
     return evidence.model_copy(update={"outcome": Outcome.FAILED, "findings": (finding,)})
 
 
-def _find_unittest(text: str) -> Iterator[CountedTests]:
+def _count_unittest(text: str) -> Iterator[CountedTests]:
     for match in _UNITTEST.finditer(text):
         numbers = {name: int(number) for name, number in _NAME_AND_NUMBER.findall(match[2] or "")}
         run = int(match[1]) - numbers.pop("skipped", 0)
         yield CountedTests(run, run - sum(numbers.values()))
 
 
-def _find_node(text: str) -> Iterator[CountedTests]:
+def _count_node(text: str) -> Iterator[CountedTests]:
     numbers = {name: int(number) for name, number in _NODE.findall(text)}
     if "tests" in numbers:
         passed = numbers.get("pass", 0)
         yield CountedTests(passed + numbers.get("fail", 0) + numbers.get("cancelled", 0), passed)
 
 
-def _find_go(text: str) -> Iterator[CountedTests]:
+def _count_go(text: str) -> Iterator[CountedTests]:
     """Count packages, or tests where `-v` names them."""
     words = [package or test for package, test in _GO.findall(text)]
     if words:
         yield CountedTests(len(words), len(words) - words.count("FAIL"))
 
 
-def _find_phrases(text: str) -> Iterator[CountedTests]:
+def _count_phrases(text: str) -> Iterator[CountedTests]:
     """Count in summaries such as `1 failed, 2 passed`, of pytest, jest, vitest and cargo."""
     for pattern in (_PYTEST, _JEST, _VITEST, _CARGO):
         for match in pattern.finditer(text):
@@ -79,4 +79,4 @@ def _find_phrases(text: str) -> Iterator[CountedTests]:
             yield CountedTests(passed + sum(numbers.get(word, 0) for word in _FAILED_WORDS), passed)
 
 
-_FINDERS = (_find_phrases, _find_unittest, _find_node, _find_go)
+_COUNTERS = (_count_phrases, _count_unittest, _count_node, _count_go)

@@ -7,7 +7,7 @@ from pytest_loop.core.model.vocabulary import Place
 
 
 def get_budgets(state: RunState) -> dict[str, tuple[float | None, float | None]]:
-    """Return what was used of each limit; None is unknown on the left, unlimited on the right."""
+    """Return the amount used of each limit, None if unknown, and the limit itself, None without one."""
     usage, limits = state.progress.usage, state.setup.limits
     return {
         "usd": (usage.plus(_count_estimate(state)).cost_usd, limits.usd),

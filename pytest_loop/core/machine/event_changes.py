@@ -41,7 +41,7 @@ Changes = dict[str, Any]
 
 
 def apply_payload(state: State, payload: Payload) -> State:
-    """Return the state after an event, but for its place: what this kind changes, and what every step changes."""
+    """Return the state with the changes of an event, except its place in the machine."""
     after = state.replace(phase_started_epoch_seconds=None, **compute_changes(payload, state))
     if isinstance(payload, StepPayload):
         after = _complete_step(state, after, payload)
@@ -263,7 +263,7 @@ def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
 
 
 def _reopen(state: RunState) -> Changes:
-    """Return what lets a run continue that was over: errors and repetitions are counted anew."""
+    """Return the fields that let a stopped run continue, with errors and repetitions counted from zero."""
     changes: Changes = {
         "status": Status.RUNNING,
         "stop": Stop(),

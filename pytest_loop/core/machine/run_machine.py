@@ -84,7 +84,7 @@ class Machine(ABC, Generic[State]):
 
     @abstractmethod
     def begin(self, state: State) -> State:
-        """Return the state of a new run at the place where it begins."""
+        """Return the state of a new run at its first place."""
 
     def next_commands(self, state: State) -> tuple[Command, ...]:
         """Return what must happen now; nothing exactly when the run is over."""

@@ -1,4 +1,4 @@
-"""When each reason to stop holds that is not about repetitions or budgets; the docstrings stand in docs/machine.md."""
+"""The predicates of stop reasons that are not about repetitions or budgets; docs/machine.md shows their docstrings."""
 
 from __future__ import annotations
 

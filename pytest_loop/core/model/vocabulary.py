@@ -1,4 +1,4 @@
-"""The words of a run: what became of it, where it stands, what happens in it, and why it ends."""
+"""The enumerations of a run: its status, place and steps, the kinds of its events, and its stop reasons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Target(str, Enum):
 
 
 class Place(str, Enum):
-    """Where a run stands: what has to happen next, unless it is over. CRITIQUE is where an evaluation is decided on."""
+    """The place of a run in its machine, which decides what happens next; after an evaluation it is CRITIQUE."""
 
     PLAN = "PLAN"
     PRODUCE_PREPARE = "PRODUCE_PREPARE"

@@ -22,7 +22,7 @@ def build_answer(
 ) -> LimitsRaised:
     """Return the payload of an answer: its text, and room for one more iteration, or more by `limits`.
 
-    A plain yes confirms what waits for it.
+    A plain yes confirms the rules that wait for confirmation.
     """
     if state.stop.reason == Reason.UNCONFIRMED.value and text.strip().lower() in YES:
         assumed = state.evaluation.assumptions if state.evaluation else ()

@@ -142,7 +142,7 @@ def _find_verification(evaluation: Evaluation) -> Verification:
 
 
 def _find_snapshot(state: RunState, iteration: int, evaluation: Evaluation) -> str | None:
-    """Return the list of its files in the run's folder; of a document only the last version is kept."""
+    """Return the name of the file with the state that was judged; None for a document that was edited since."""
     if state.setup.target is Target.WORKSPACE:
         return f"files-{iteration}.json"
     judged = evaluation.artifact_hash
@@ -228,7 +228,7 @@ def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
 
 
 def _build_early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
-    """Return the trigger that holds with its usual figure, switched on or not; `stop` if it has ended the run."""
+    """Return the early stop that would apply with usual limits, even if switched off; `stop` if it ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS)
     trigger = next((reason for reason in flat if is_flat(qualities, _USUAL_LIMITS[reason])), None)

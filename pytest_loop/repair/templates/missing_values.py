@@ -15,7 +15,7 @@ _VALUES = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 _RESULTS = ("None", "[]", "0", "''", "False", "True", "{}")
 
 
-def _is_condition(node: ast.AST, unit: EditUnit) -> bool:
+def _is_branch_condition(node: ast.AST, unit: EditUnit) -> bool:
     parent = unit.get_parent(node)
     if isinstance(parent, ast.BoolOp):
         return True
@@ -31,7 +31,7 @@ def _compare_with_none(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[Tex
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and _is_none(node.comparators[0]):
             negation = "not " if isinstance(node.ops[0], ast.Is) else ""
             yield unit.replace_node(node, f"{negation}{get_operand(unit, node.left)}")
-    elif _is_condition(node, unit):
+    elif _is_branch_condition(node, unit):
         yield unit.replace_node(node, f"{unit.get_code(node)} is not None")
 
 
@@ -41,7 +41,7 @@ def _is_none(node: ast.expr) -> bool:
 
 def _guard_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Ask first whether a value of a condition is None."""
-    if not _is_condition(node, unit):
+    if not _is_branch_condition(node, unit):
         return
     code = unit.get_code(node)
     uses = [use for use in ast.walk(node) if isinstance(use, ast.Name | ast.Attribute) and is_read(use)]

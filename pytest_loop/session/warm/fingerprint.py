@@ -39,7 +39,7 @@ class Fingerprint:
         return next((folder for folder, names in self._folders.items() if self._list_relevant(folder) != names), "")
 
     def _list_relevant(self, folder: str) -> list[str]:
-        """List a folder of modules; in the project, only what pytest finds plugins by."""
+        """List a folder of modules; in the project, only the metadata by which pytest finds plugins."""
         return _list_distributions(folder) if self._locations.is_in_project(folder) else _list_names(folder)
 
 

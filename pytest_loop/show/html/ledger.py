@@ -20,7 +20,7 @@ _MIN_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One step in the ledger as text; unknown values are called so."""
+    """One step in the ledger as text; an unknown value is the word `unknown`."""
 
     iteration: int
     phase: str
