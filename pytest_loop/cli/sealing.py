@@ -219,7 +219,8 @@ def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
         raise StateError("the rules cannot be collected:\n" + "\n".join(problems))
     if result.canaries and not all(result.canaries):
         raise StateError(
-            "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
+            "a hidden test that must fail does not fail as it must: something patches pytest, or a hook fails in every "
+            "test, and nothing can be judged; look at what `pytest` prints"
         )
     evidence = result.collect_evidence(state.criteria.rules)
     outcomes = {

@@ -40,6 +40,27 @@ def test_only_bytecode_of_installed_modules_stays(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_bytecode_of_the_first_session_stays_until_its_file_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [tmp_path / f"{name}.py" for name in ("kept", "edited", "removed")]
+    for source in sources:
+        source.write_text("")
+    monkeypatch.setattr("pytest_loop.session.bytecode._CLOCK_TICK", -(10**12))  # as if they were written long ago
+    bytecode = BytecodeCache(tmp_path, is_new=True)
+    folder = bytecode.prepare() / tmp_path.relative_to(tmp_path.anchor)
+    folder.mkdir(parents=True)
+    for source in (*sources, tmp_path / "never.py"):
+        (folder / f"{source.stem}.{sys.implementation.cache_tag}.pyc").write_bytes(b"compiled")
+    bytecode.prepare()
+    assert sorted(path.name.partition(".")[0] for path in folder.iterdir()) == ["edited", "kept", "removed"]
+    sources[1].write_text("pass")
+    sources[2].unlink()
+    bytecode.prepare()
+    assert [path.name.partition(".")[0] for path in folder.iterdir()] == ["kept"]
+    bytecode.close()
+
+
 def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
