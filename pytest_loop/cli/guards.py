@@ -28,7 +28,7 @@ def guard_draft(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
     settings = draft.settings
     if settings.workspace.guards == NO_GUARDS or draft.target is Target.ARTIFACT or _has_whole_suite(draft):
         return draft
-    arguments = (*build_suite_arguments(settings), *_unselect(settings))
+    arguments = (*build_suite_arguments(settings), *_select_all(settings))
     try:
         session = sessions.make(arguments, time.time())
         whole = session.evaluate(SessionOrder(phase=Phase.B), "--collect-only", "-q").plan or SessionPlan()
@@ -39,18 +39,20 @@ def guard_draft(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
         return draft
     paths = _choose_paths(settings, whole, plan)
     return replace(
-        draft, plan=plan, session=sessions.make((*draft.session.arguments, *_unselect(settings), *paths), time.time())
+        draft,
+        plan=plan,
+        session=sessions.make((*draft.session.arguments, *_select_all(settings), *paths), time.time()),
     )
 
 
 def _has_whole_suite(draft: RunDraft) -> bool:
     """Return whether every test of the project is a rule already."""
     settings, judging = draft.settings, draft.settings.judging
-    is_selected = bool(settings.paths or judging.rules or judging.template or _unselect(settings))
+    is_selected = bool(settings.paths or judging.rules or judging.template or _select_all(settings))
     return not is_selected and bool(draft.context.choose_test_paths((".",)))
 
 
-def _unselect(settings: Settings) -> tuple[str, ...]:
+def _select_all(settings: Settings) -> tuple[str, ...]:
     """Return arguments that take back a selection of tests on the command line."""
     names = [argument.name for argument in split_arguments(settings.arguments)]
     return tuple(word for flag in _SELECTING if flag in names for word in (flag, ""))

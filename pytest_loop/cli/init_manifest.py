@@ -24,7 +24,7 @@ def main(words: Sequence[str]) -> int:
     """Write a manifest, and return the exit code."""
     values = _parse(words)
     try:
-        dialogue = Dialogue(_make_manifest(values), Console(sys.stdout), runs_case=not values.no_try)
+        dialogue = ManifestDialogue(_make_manifest(values), Console(sys.stdout), runs_case=not values.no_try)
         return 0 if dialogue.write() else 1
     except LoopError as error:
         print(f"ERROR: {error}", file=sys.stderr)
@@ -72,7 +72,7 @@ def _make_manifest(values: argparse.Namespace) -> NewManifest:
 
 
 @dataclass
-class Dialogue:
+class ManifestDialogue:
     """Complete a manifest with answers, try its first case, show it, and write it."""
 
     manifest: NewManifest

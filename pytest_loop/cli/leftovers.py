@@ -39,7 +39,7 @@ def refuse_leftovers(store: Store, root: Path, print_line: PrintLine) -> None:
     for run in runs_here:
         is_killed = not run.state.is_over and run.files.owner is Owner.DEAD
         if is_killed or (run is latest and _is_void(run)):
-            _refuse(run, root, is_killed=is_killed)
+            _refuse_kept_edits(run, root, is_killed=is_killed)
 
 
 def _is_void(run: SavedRun) -> bool:
@@ -48,7 +48,7 @@ def _is_void(run: SavedRun) -> bool:
     return bool(kinds & VOID_KINDS - _PUT_BACK_KINDS)
 
 
-def _refuse(run: SavedRun, root: Path, *, is_killed: bool) -> None:
+def _refuse_kept_edits(run: SavedRun, root: Path, *, is_killed: bool) -> None:
     """Raise `StateError` if edits of a run are still there."""
     try:
         _, project = restore.open_project(root, run.files, run.state)

@@ -44,7 +44,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
     process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run
     state, history = files.read()
-    _refuse_rewritten(files)
+    _refuse_rewritten_history(files)
     if not (state.criteria.rules or state.is_over or state.setup.work_seal):
         files.release()
         raise NothingToJudgeError(
@@ -82,7 +82,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
     return state, files
 
 
-def _refuse_rewritten(files: RunFiles) -> None:
+def _refuse_rewritten_history(files: RunFiles) -> None:
     if files.trust is Trust.REWRITTEN:
         files.release()
         raise StateError(

@@ -49,7 +49,7 @@ class SetupQuestions:
         answers = replace(answers, thresholds=self._ask_thresholds(self.draft(answers).thresholds))
         chosen_limit = self._ask_limit(limit)
         answers = replace(answers, max_iterations=chosen_limit if chosen_limit != limit else None)
-        return replace(answers, severities=self._ask_major(list_drafted_rules(self.draft(answers))))
+        return replace(answers, severities=self._ask_severities(list_drafted_rules(self.draft(answers))))
 
     def _ask_kind(self, suggestion: str) -> str:
         kinds = (*list_templates(), OTHER, PROJECT)
@@ -90,7 +90,7 @@ class SetupQuestions:
     def _ask_limit(self, limit: int) -> int:
         return self._ask_until("5/6 iterations at most", str(limit), parse_limit)
 
-    def _ask_major(self, rules: Sequence[InheritedRule]) -> dict[str, str]:
+    def _ask_severities(self, rules: Sequence[InheritedRule]) -> dict[str, str]:
         """Return the severities that differ from those of the draft, by the ids of their rules."""
 
         def parse(text: str) -> set[int]:

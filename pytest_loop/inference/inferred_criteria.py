@@ -15,6 +15,7 @@ from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, a
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
 from pytest_loop.inference.proposal import Criterion, build_command_check
+from pytest_loop.inference.shape_file import choose_free_name
 from pytest_loop.inference.shell_script import ScriptCommand, needs_shell, split_steps
 from pytest_loop.inference.tool_purposes import LANGUAGES, Purpose, split_names
 
@@ -128,10 +129,8 @@ def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
         name = criterion.id
         if name in by_id and folder:
             name = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
-        number = 2
-        while name in by_id:
-            name = f"{criterion.id}-{number}"
-            number += 1
+        if name in by_id:
+            name = choose_free_name(criterion.id, by_id)
         by_id[name] = replace(criterion, id=name)
     return tuple(by_id.values())
 

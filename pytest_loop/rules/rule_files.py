@@ -55,7 +55,10 @@ class LoadedRuleFile:
 
 @dataclass
 class _MergedRule:
-    """The fields of a rule from all files of a chain, and the entries that last gave it anything, and its check."""
+    """The fields of a rule, merged from a chain of files.
+
+    `source` and `index` are the entry that was merged last, `check_source` and `check_index` that of the check.
+    """
 
     fields: dict[str, Any]
     source: RuleSource

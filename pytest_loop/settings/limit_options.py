@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_loop.core.model.run_setup import Limits
+from typing import TYPE_CHECKING
+
 from pytest_loop.settings.rows import Group, Option, bundle, setting, value
 from pytest_loop.settings.values import (
     one_of,
@@ -14,6 +15,9 @@ from pytest_loop.settings.values import (
     parse_whole,
     parse_yes_or_no,
 )
+
+if TYPE_CHECKING:
+    from pytest_loop.core.model.run_setup import Limits
 
 
 class LimitSettings(Group):
@@ -64,6 +68,8 @@ class LimitSettings(Group):
 
     def build_limits(self) -> Limits:
         """Return the limits of agents' costs and tokens for a run."""
+        from pytest_loop.core.model.run_setup import Limits  # help must start without pydantic
+
         return Limits(usd=self.budget, tokens=self.max_tokens, counts_estimates=self.estimated_cost == "count")
 
 

@@ -71,7 +71,7 @@ def _count_rules(state: RunState, failing: int | None) -> str:
 
 
 def _describe_limits(state: RunState) -> str:
-    """Return the limits; the default of money goes without saying."""
+    """Return the limits; the default cost limit is left out."""
     budgets = get_budgets(state)
     shown = {name: limit for name, (_, limit) in budgets.items() if limit is not None}
     if shown.get("usd") == Limits().usd:
@@ -87,11 +87,11 @@ def _describe_scope(state: RunState) -> str:
 
 
 def _list_places(state: RunState, origins: dict[str, str]) -> str:
-    """Return what judges: a template, the rules of the draft, or files; several of one folder are the folder."""
+    """Return where the rules are: a template, the draft, or files; several of one folder are the folder."""
     templates = {rule.source: origin for rule in state.criteria.rules if (origin := _find_template(rule, origins))}
     if templates:
         return list_names(sorted(set(templates.values())), _MAX_PLACES)
-    paths = dict.fromkeys(map(_find_path, state.criteria.rules))
+    paths = dict.fromkeys(map(_name_rule_file, state.criteria.rules))
     folders: dict[str, list[str]] = {}
     for path in filter(None, paths):
         folders.setdefault(PurePosixPath(path).parent.as_posix(), []).append(path)
@@ -103,8 +103,8 @@ def _list_places(state: RunState, origins: dict[str, str]) -> str:
     return list_names(places, _MAX_PLACES) or "the project"
 
 
-def _find_path(rule: RunRule) -> str:
-    """Return the file that judges; the rules of a drafted one are listed in the draft."""
+def _name_rule_file(rule: RunRule) -> str:
+    """Return the file of a rule; a drafted file has no name, because the draft lists its rules."""
     return "the rules below" if PurePosixPath(rule.path).name == INFERRED_FILE else rule.path
 
 

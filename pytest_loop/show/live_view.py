@@ -102,7 +102,7 @@ class LiveView:
     def hide(self) -> None:
         """Remove the line of progress until there is something to show again."""
         with self._lock:
-            self._print(self._end_line() + self._render_erasure())
+            self._print(self._close_open_line() + self._render_erasure())
 
     def close(self) -> None:
         """Remove the line of progress for good; the log stays."""
@@ -113,7 +113,7 @@ class LiveView:
 
     def _draw(self, text: str = "") -> None:
         """Add text to the log and draw the progress below it in one write, so that nothing flickers."""
-        ending = self._end_line() if text else ""
+        ending = self._close_open_line() if text else ""
         if output := self._render_erasure() + ending + text + self._render_progress():
             self._print(output)
 
@@ -125,8 +125,8 @@ class LiveView:
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
-    def _end_line(self) -> str:
-        """Return what ends a line that a session left open."""
+    def _close_open_line(self) -> str:
+        """Return a line break if a session left its last line open."""
         is_open, self._is_line_open = self._is_line_open, False
         return "\n" if is_open else ""
 

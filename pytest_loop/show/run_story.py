@@ -89,7 +89,7 @@ class RunStory:
         return ", ".join(filter(None, (f"+{fixed}" if fixed else "", f"{broken} broken" if broken else "")))
 
     def _format_headline(self, state: RunState, evaluation: Evaluation, gain: str) -> str:
-        """Return `2/4  ✓ 6 of 6 pass (+3)`, with what else is worth knowing."""
+        """Return `2/4  ✓ 6 of 6 pass (+3)`, followed by notes."""
         counts = f"{evaluation.passing} of {evaluation.total} pass"
         if evaluation.void:
             counts = f"void: {counts}, but it does not count"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from pytest_loop.cli.console_script import main
-from pytest_loop.cli.init_manifest import Dialogue
+from pytest_loop.cli.init_manifest import ManifestDialogue
 from pytest_loop.workloads.cases import load_workload
 from pytest_loop.workloads.new_manifest import NewManifest
 from tests.cli.typing_console import Answer, TypingConsole
@@ -122,7 +122,7 @@ def test_first_case_is_not_run_on_request(folder: Path) -> None:
 def write_manifest(folder: Path, *answers: Answer) -> tuple[bool, list[str]]:
     """Return whether a manifest was written with these answers, and what was shown."""
     console = TypingConsole(answers=list(answers))
-    is_written = Dialogue(NewManifest(Path("loop.manifest.yaml")), console).write()
+    is_written = ManifestDialogue(NewManifest(Path("loop.manifest.yaml")), console).write()
     assert console.answers == []
     return is_written, console.lines
 

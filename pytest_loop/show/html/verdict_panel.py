@@ -1,4 +1,4 @@
-"""The verdict at the top of the report: what became of the run, why, and the distance to success."""
+"""The verdict at the top of the report: the result of the run, its reason, and the distance to success."""
 
 from __future__ import annotations
 
