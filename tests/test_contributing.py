@@ -1,7 +1,8 @@
-"""The recipes of CONTRIBUTING.md, applied to a copy of the package."""
+"""The recipes of CONTRIBUTING.md, applied to a copy of the package, and the list of decisions."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from pytest_loop.core.text.toml import tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = re.split(r"^### ", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
@@ -52,6 +55,22 @@ def apply_hunk(text: str, hunk: list[str]) -> str:
         return text + after
     assert text.count(before) == 1, before
     return text.replace(before, after)
+
+
+def test_decisions_are_listed_with_their_titles() -> None:
+    folder = ROOT / "docs/decisions"
+    titles = {path.name: path.read_text(encoding="utf-8").partition("\n")[0] for path in folder.glob("0*.md")}
+    listed = re.findall(r"^\d+\. \[(.*)\]\((.*)\)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(f"# {title}", name) for title, name in listed] == [(titles[name], name) for name in sorted(titles)]
+
+
+def test_every_dependency_has_a_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = itertools.chain(project["dependencies"], *project["optional-dependencies"].values())
+    names = {re.split("[<>=;]", requirement)[0].strip() for requirement in requirements}
+    note = (ROOT / "docs/decisions/0001-dependencies.md").read_text(encoding="utf-8")
+    reasons = note.partition("## Consequences")[0].lower()
+    assert [name for name in sorted(names) if name.lower() not in reasons] == []
 
 
 def test_every_recipe_has_a_bound() -> None:

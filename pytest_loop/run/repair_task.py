@@ -46,7 +46,7 @@ class RepairAttempts:
         )
 
     def _attempt(self, action: Callable[[], None]) -> bool:
-        """Keep the edits of an action only if more passes than before, and nothing less."""
+        """Keep the edits of an action only if the score rises, and no further rule fails."""
         before, files = self._best, self.project.save_current()
         action()
         findings = self.project.enforce_seal()

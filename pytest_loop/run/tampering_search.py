@@ -68,7 +68,7 @@ class TamperingSearch:
         yield from self._find_ignored_sources()
 
     def _find_session_evidence(self) -> Iterator[SealFinding]:
-        """Yield what the reports of the session give away."""
+        """Yield evidence of tampering in the reports of the session."""
         result = self.session_result
         if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")

@@ -80,7 +80,7 @@ class SessionResult:
     def group_by_rule(self, expected: Iterable[str] = ()) -> dict[str, list[Evidence]]:
         """Return the evidence of each rule; an item without a report is missing.
 
-        Of the `expected` rules, parameters of a test that are others now have the evidence of these.
+        If the parameters of a test changed, its `expected` rules get the evidence of the new parameters.
         """
         groups: dict[str, list[Evidence]] = {}
         for nodeid, keys in (self.plan.items if self.plan else {}).items():

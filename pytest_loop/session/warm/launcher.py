@@ -252,9 +252,9 @@ def find_system_problem() -> str:
 
 def _fits(server: ForkServer, command: child.Command) -> bool:
     """Return whether a server has the environment and the fence of a command."""
-    has_environment = _get_lasting(server.environment) == _get_lasting(command.env or {})
+    has_environment = _drop_session_variables(server.environment) == _drop_session_variables(command.env or {})
     return has_environment and server.fence == command.fence
 
 
-def _get_lasting(environment: Mapping[str, str]) -> dict[str, str]:
+def _drop_session_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in _SESSION_VARIABLES}
