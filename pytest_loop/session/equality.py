@@ -1,4 +1,4 @@
-"""Find classes whose objects are equal to everything, or to everything of one type."""
+"""Find classes whose objects are equal to everything, or to everything of one type, or contain it."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ def equals_everything(kind: Any) -> bool:
         for candidate in candidates
         for first, second in _PAIRS
     )
+
+
+def contains_everything(kind: Any) -> bool:
+    """Return whether an object of a class, made without its constructor, claims to contain values of any type."""
+    contains: Callable[[Any, Any], Any] = kind.__contains__
+    with suppress(Exception):  # a class may raise anything
+        candidate = kind.__new__(kind)
+        return all(_is_equal(contains, candidate, value) for pair in _PAIRS for value in pair)
+    return False
 
 
 def _is_equal(compare: Callable[[Any, Any], Any], candidate: Any, value: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.session.equality import equals_everything, list_classes
+from pytest_loop.session.equality import contains_everything, equals_everything, list_classes
 from pytest_loop.session.locations import Locations
 from pytest_loop.session.test_modules import TestModule
 
@@ -35,11 +35,15 @@ _LIBRARY = frozenset(
 _CORE = frozenset({pytest.CallInfo.__module__, pytest.TestReport.__module__})
 _LOOKS = "it looks at its callers"
 _SEARCHES = "it searches all objects"
+_READS_CODE = "it looks at the code of tests"
 EXECUTES = "it executes text"
 # Audit events, and the sentence for code of the project that raises them.
 _EVENTS = {
     "sys._getframe": _LOOKS,
+    "sys._getframemodulename": _LOOKS,
     "sys._current_frames": _LOOKS,
+    "sys._current_exceptions": _LOOKS,
+    "sys.monitoring.register_callback": _LOOKS,
     "sys.settrace": _LOOKS,
     "sys.setprofile": _LOOKS,
     "gc.get_objects": _SEARCHES,
@@ -50,7 +54,7 @@ _EVENTS = {
 }
 _ATTRIBUTE_EVENTS = {
     ("object.__setattr__", "__code__"): "it replaces the code of functions",
-    ("object.__getattr__", "tb_frame"): _LOOKS,
+    **{("object.__getattr__", name): _LOOKS for name in ("tb_frame", "gi_frame", "cr_frame", "ag_frame")},
 }
 # A plugin of pytest that replaces functions of pytest when a session starts.
 _PATCHING_PLUGIN = str(Path(inspect.getfile(pytest.Item)).with_name("legacypath.py"))
@@ -78,11 +82,9 @@ class InterferenceWatch:
         """Observe audit events until the process ends: a hook cannot be removed."""
         sys.addaudithook(self._observe)
 
-    def watch_tests(self, items: Iterable[pytest.Item]) -> None:
-        """Remember what the modules of collected tests define."""
-        modules = {item.getparent(pytest.Module) for item in items}
-        objects = (module.obj for module in modules if module)
-        self._test_modules = [TestModule(module) for module in objects if isinstance(module, ModuleType)]
+    def watch_tests(self, modules: Iterable[ModuleType]) -> None:
+        """Remember what the modules of collected tests, and those that help them, define."""
+        self._test_modules = [TestModule(module) for module in modules]
 
     def check_core(self) -> None:
         """Look whether code that makes outcomes was replaced."""
@@ -128,19 +130,24 @@ class InterferenceWatch:
     # -- objects that equal everything
 
     def _find_blind_classes(self) -> Iterator[Found]:
-        """Yield the classes of the project whose objects are equal to values that differ from each other."""
+        """Yield the classes of the project whose objects equal, or contain, values that differ from each other."""
         for kind in list_classes():
-            method = kind.__eq__
-            path = self._locate(method) if isinstance(method, FunctionType) else None
-            if path is not None and equals_everything(kind):
+            if (path := self._locate_method(kind, "__eq__")) is not None and equals_everything(kind):
                 yield path, f"{kind.__name__} is equal to everything"
+            if (path := self._locate_method(kind, "__contains__")) is not None and contains_everything(kind):
+                yield path, f"{kind.__name__} contains everything"
+
+    def _locate_method(self, kind: type, name: str) -> str | None:
+        method = getattr(kind, name, None)
+        return self._locate(method) if isinstance(method, FunctionType) else None
 
     # -- audit events
 
     def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
         text = _EVENTS.get(event)
         if text is None and event.startswith("object.__"):
-            text = _ATTRIBUTE_EVENTS.get((event, arguments[1]))
+            is_test_code = arguments[1] == "__code__" and getattr(arguments[0], "__name__", "").startswith("test")
+            text = _ATTRIBUTE_EVENTS.get((event, arguments[1]), _READS_CODE if is_test_code else None)
         if text is None or self._is_busy:
             return
         InterferenceWatch._is_busy = True

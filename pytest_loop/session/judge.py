@@ -168,11 +168,14 @@ class JudgingSession:
             from pytest_loop.session.canary import Canary
             from pytest_loop.session.interference import WATCH
             from pytest_loop.session.test_code import find_replaced_tests
+            from pytest_loop.session.test_modules import find_test_modules
 
-            replaced = find_replaced_tests(session.items)
+            root = self.config.rootpath
+            modules = find_test_modules(session.items, root)
+            replaced = find_replaced_tests(session.items, modules, root)
             binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
             watch = self.config.stash[WATCH]
-            watch.watch_tests(session.items)
+            watch.watch_tests(modules)
             canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
         if (shard := self.settings.shard or (self.order.shard if self.order else None)) is not None:

@@ -1,28 +1,32 @@
-"""Compare collected tests and doctests with their source: code under test may have replaced one that fails."""
+"""Compare tests, doctests and the modules that help them with their source: code under test may have replaced some."""
 
 from __future__ import annotations
 
 import ast
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from doctest import DocTest
 from functools import cached_property
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
 from pytest_loop.core.judging.doctests import read_examples
+from pytest_loop.session.test_modules import is_test_support
 
 _MAX_LAYERS = 20
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def find_replaced_tests(items: Iterable[pytest.Item]) -> frozenset[str]:
-    """Return the test functions (`path::name`) that are not what the source file of their item says.
+def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleType], root: Path) -> frozenset[str]:
+    """Return the test functions and modules (`path::name`, `path`) that are not what the files of the project say.
 
     Tests that are generated are among them too: compare the answer with that of a session before the first edit.
     """
     sources: dict[Path, _Source] = {}
-    replaced = set()
+    replaced: set[str] = set()
     for item in items:
         if isinstance(item, pytest.Function):
             layers = list(_list_layers(item.obj))
@@ -33,7 +37,30 @@ def find_replaced_tests(items: Iterable[pytest.Item]) -> frozenset[str]:
             source = sources.setdefault(item.path, _Source(item.path))
             if not source.has_doctest(item.dtest):
                 replaced.add(item.nodeid)
-    return frozenset(replaced)
+    imported: set[str] = set()
+    for module in modules:
+        path = Path(module.__file__ or "")
+        source = sources.setdefault(path, _Source(path))
+        functions = ((name, list(_list_layers(vars(module).get(name)))) for name in source.fixed_names)
+        replaced |= {f"{_shorten(path, root)}::{name}" for name, layers in functions if not source.has_function(layers)}
+        imported |= source.list_imports(module.__package__ or "")
+    paths = {name: _find_support(name, root) for name in imported.intersection(sys.modules)}
+    faked = (path for name, path in paths.items() if path and getattr(sys.modules[name], "__file__", "") != str(path))
+    return frozenset(replaced.union(_shorten(path, root) for path in faked))
+
+
+def _shorten(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def _find_support(name: str, root: Path) -> Path | None:
+    """Return the file of the project's tests in which Python's own import system finds a module."""
+    for folder in sys.path:
+        base = Path(folder, *name.split("."))
+        for path in (base / "__init__.py", base.with_name(f"{base.name}.py")):
+            if is_test_support(path, root) and path.is_file():
+                return path
+    return None
 
 
 def _list_layers(test: object) -> Iterator[CodeType | None]:
@@ -70,6 +97,27 @@ class _Source:
     def _examples(self) -> dict[str, list[tuple[str, str]]]:
         return read_examples(self._path.read_text(encoding="utf-8", errors="replace"))
 
+    @property
+    def fixed_names(self) -> Iterator[str]:
+        """The functions of the module that nothing decorates, defines twice or assigns."""
+        names = Counter(node.name for node in self._tree.body if isinstance(node, _DEFINITIONS))
+        assigned = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name) and _is_assigned(node)}
+        for node in self._tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.decorator_list and names[node.name] == 1:
+                yield from {node.name} - assigned
+
+    def list_imports(self, package: str) -> set[str]:
+        """Return the full names of modules that the file may import."""
+        names = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                parents = package.split(".")[: 1 - node.level or None] if node.level else []
+                base = ".".join(filter(None, (*parents, node.module)))
+                names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+        return names
+
     def _check(self, layers: list[CodeType | None]) -> bool:
         code = layers[-1]
         if code is None or Path(code.co_filename) != self._path or code.co_firstlineno not in self._functions:
@@ -79,19 +127,30 @@ class _Source:
         return is_same and (len(layers) == 1 or is_decorated)
 
     @cached_property
-    def _functions(self) -> dict[int, tuple[CodeType, bool]]:
-        """The code of each function, and whether it has a decorator that may wrap it."""
+    def _tree(self) -> ast.Module:
+        """The parsed file; an empty one if it cannot be compiled."""
         try:
             tree = ast.parse(self._path.read_bytes())
-            codes = list(_list_codes(compile(tree, str(self._path), "exec", dont_inherit=True)))
+            compile(tree, str(self._path), "exec", dont_inherit=True)
         except (OSError, SyntaxError, ValueError, RecursionError):
-            return {}
+            return ast.Module(body=[], type_ignores=[])
+        return tree
+
+    @cached_property
+    def _functions(self) -> dict[int, tuple[CodeType, bool]]:
+        """The code of each function, and whether it has a decorator that may wrap it."""
+        tree = self._tree
+        codes = list(_list_codes(compile(tree, str(self._path), "exec", dont_inherit=True)))
         decorated = {
             min(decorator.lineno for decorator in node.decorator_list)
             for node in ast.walk(tree)
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list
         }
         return {code.co_firstlineno: (code, code.co_firstlineno in decorated) for code in codes}
+
+
+def _is_assigned(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def _list_codes(code: CodeType) -> Iterator[CodeType]:

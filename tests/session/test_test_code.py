@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from pytest_loop.session.test_code import find_replaced_tests
+from pytest_loop.session.test_modules import find_test_modules
 
 HONEST = """
     import functools
@@ -57,7 +61,7 @@ def find(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> object:
 
     def find(text: str) -> list[str]:
         items, _ = pytester.inline_genitems(pytester.makepyfile(test_it=text))
-        return sorted(find_replaced_tests(items))
+        return sorted(find_replaced_tests(items, (), pytester.path))
 
     return find
 
@@ -85,7 +89,7 @@ def test_replaced_test_is_found(find: object, pytester: pytest.Pytester, replace
 def test_unreadable_file_has_no_functions(find: object, pytester: pytest.Pytester) -> None:
     items, _ = pytester.inline_genitems(path := pytester.makepyfile(test_it="def test_it(): pass"))
     path.unlink()
-    assert find_replaced_tests(items) == {"test_it.py::test_it"}
+    assert find_replaced_tests(items, (), pytester.path) == {"test_it.py::test_it"}
 
 
 DOCTEST = '''
@@ -118,3 +122,40 @@ DOCTEST = '''
 def test_replaced_doctest_is_found(find: object, pytester: pytest.Pytester, line: str, replaced: list[str]) -> None:
     pytester.makeini("[pytest]\naddopts = --doctest-modules\n")
     assert find(f"{dedent(DOCTEST)}\n{line}\n") == replaced  # type: ignore[operator]
+
+
+# The module of a test, the module that helps it, and what a product does to it before the tests begin.
+IMPORT = "import product\nfrom checks.helpers import check\nfrom .helpers import check as again\n\ndef test_it(): check(1, 2)\n"
+HELPERS = "def check(value, expected):\n    assert value == expected\n"
+FAKE = "import sys, types\n\nhelpers = sys.modules['checks.helpers'] = types.ModuleType('helpers')\nhelpers.check = print\n"
+
+
+@pytest.mark.parametrize(
+    ("product", "replaced"),
+    [
+        pytest.param("", set(), id="as it was"),
+        pytest.param(FAKE, {"checks/helpers.py"}, id="another module"),
+        pytest.param(
+            "from checks import helpers\n\nhelpers.check = print", {"checks/helpers.py::check"}, id="a function"
+        ),
+    ],
+)
+def test_module_that_helps_tests_is_what_its_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, product: str, replaced: set[str]
+) -> None:
+    (tmp_path / "checks").mkdir()
+    for name, text in {
+        "checks/__init__": "",
+        "checks/helpers": HELPERS,
+        "checks/test_it": IMPORT,
+        "product": product,
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        import_module("checks.test_it")
+        modules = find_test_modules((), tmp_path)
+        assert find_replaced_tests((), modules, tmp_path) == replaced
+    finally:
+        for name in ("product", "checks", "checks.helpers", "checks.test_it"):
+            sys.modules.pop(name, None)

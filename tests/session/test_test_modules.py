@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.session.test_modules import TestModule
+from pytest_loop.session.test_modules import TestModule, is_test_support
 
 TEXT = """
     EXPECTED = 6
     COUNT = 0
     CALLS = []
+    NAMES = ["Ada"]
 
 
     def check(value):
@@ -25,6 +26,10 @@ TEXT = """
         global COUNT
         COUNT += 1
         CALLS.append(COUNT)
+
+
+    def test_names():
+        assert ["Ada"] == NAMES
 
 
     class TestShop:
@@ -52,6 +57,25 @@ def test_names_that_others_replace_are_found(module: Any) -> None:
     watch = TestModule(module)
     module.EXPECTED, module.check, module.TestShop.expected = 5, print, 5
     assert sorted(watch.find_changes()) == ["TestShop.expected", "test_shop.EXPECTED", "test_shop.check"]
+
+
+def test_built_in_function_that_a_new_name_hides_is_found(module: Any) -> None:
+    watch = TestModule(module)
+    module.len, module.new = max, max
+    assert list(watch.find_changes()) == ["test_shop.len"]
+
+
+def test_list_that_tests_only_compare_must_not_change(module: Any) -> None:
+    watch = TestModule(module)
+    module.NAMES.append(object())
+    module.CALLS.append(1)
+    assert list(watch.find_changes()) == ["test_shop.NAMES"]
+
+
+def test_modules_that_help_tests_are_found_by_place_and_name(tmp_path: Path) -> None:
+    paths = ("tests/data.py", "conftest.py", "shop_test.py", "helpers.py", "shop.py", "tests/data.so", "/helpers.py")
+    found = [path for path in paths if is_test_support(tmp_path / path, tmp_path)]
+    assert found == ["tests/data.py", "conftest.py", "shop_test.py", "helpers.py"]
 
 
 def test_name_that_is_gone_is_found_in_a_file_that_is_gone(module: Any) -> None:

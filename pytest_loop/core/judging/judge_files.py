@@ -79,7 +79,7 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
         for path in modules
         if not facts.is_test(path)
         and not _is_in_product(path, facts.packages)
-        and (_has_helper_name(path) or (find_test_machinery(facts.read_text(path)) and not _has_own_test(path, facts)))
+        and (has_helper_name(path) or (find_test_machinery(facts.read_text(path)) and not _has_own_test(path, facts)))
     }
     plugins = {path for path in facts.plugins if not facts.is_test(path)}
     return (helpers - set(_find_imported(helpers, facts))) | plugins
@@ -103,7 +103,8 @@ def _is_in_product(path: str, packages: Iterable[str]) -> bool:
     return any(path.startswith(f"{package}/") for package in packages)
 
 
-def _has_helper_name(path: str) -> bool:
+def has_helper_name(path: str) -> bool:
+    """Return whether a module, or a folder around it, has a name that helps tests."""
     *folders, name = path.removesuffix(".py").split("/")
     return any(part != "testing" and _HELPER_NAME.fullmatch(part) for part in (name, *folders))
 

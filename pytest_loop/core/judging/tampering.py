@@ -70,7 +70,7 @@ _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittes
 # A text with blanks is a message to people, unless it looks like code or names a variable of pytest.
 _MESSAGE = re.compile(r"(?!.*(?:\bimport\b|[()\[\]=]|PYTEST_)).*\s.*", re.DOTALL)
 # Comparison methods, and the answers that need no look at the other object: they make nothing equal.
-_COMPARISONS = {"__eq__": (False, NotImplemented), "__ne__": (True, NotImplemented)}
+_COMPARISONS = {"__eq__": (False, NotImplemented), "__ne__": (True, NotImplemented), "__contains__": (False,)}
 _MIN_TEXT_LENGTH = 5
 _MIN_NUMBER = 1000
 _MAX_NAMES = 3

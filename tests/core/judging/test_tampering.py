@@ -62,6 +62,7 @@ def test_ordinary_words_are_no_test_machinery(after: str) -> None:
     [
         "class A:\n    def __eq__(self, other):\n        return True",
         "class A:\n    def __ne__(self, _):\n        return False",
+        "class A:\n    def __contains__(self, _):\n        return True",
         "class A:\n    __eq__ = lambda self, other: True",
         "class A:\n    def __eq__(self, other):\n        return 1",
         "A = type('A', (), {'__eq__': lambda self, other: True})",
