@@ -83,6 +83,42 @@ GOLDEN = SHOP | {
 CHECKED = SHOP | {
     TEST: "from shop import total\n\nEXPECTED = 6\n\n\ndef check(value, expected):\n    assert value == expected\n\n\ndef test_total():\n    value = total([1, 2, 3])\n    check(value, EXPECTED)\n"
 }
+HELPED = SHOP | {
+    TEST: "from shop import total\nfrom tests.helpers import check\n\n\ndef test_total():\n    check(total([1, 2, 3]), 6)\n",
+    "tests/__init__.py": "",
+    "tests/helpers.py": "def check(value, expected):\n    assert value == expected\n",
+}
+COUNTED = SHOP | {
+    TEST: "from shop import total\n\n\ndef test_total():\n    assert len([total([1])] * total([1, 2, 3])) == 6\n"
+}
+LISTED = SHOP | {
+    TEST: "from shop import total\n\nEXPECTED = [6]\n\n\ndef test_total():\n    assert [total([1, 2, 3])] == EXPECTED\n"
+}
+NAMED = SHOP | {
+    "shop.py": "def names():\n    return ['Ada']\n",
+    TEST: "from shop import names\n\n\ndef test_names():\n    assert 'Grace' in names()\n",
+}
+FINDER = """
+    import sys
+    from importlib.machinery import ModuleSpec
+
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return ModuleSpec(name, Finder) if name == "tests.helpers" else None
+
+        @staticmethod
+        def create_module(spec):
+            return None
+
+        @staticmethod
+        def exec_module(module):
+            module.check = lambda *values: None
+
+
+    sys.meta_path.insert(0, Finder)
+    """
 
 ROWS = [
     row("it raises SkipTest", body("import unittest; raise unittest.SkipTest")),
@@ -175,6 +211,14 @@ ROWS = [
     row("it replaces a constant of the tests", body("__import__('sys').modules['test_shop'].EXPECTED = sum(prices) - 1"), files=CHECKED),
     row("it replaces a function of the tests", body("__import__('sys').modules['test_shop'].check = print"), files=CHECKED),
     row("it replaces a function of the tests, with workers", body("__import__('sys').modules['test_shop'].check = print"), files=CHECKED, options=("-n2",)),
+    row("it replaces a function of a helper", body("import sys; sys.modules['tests.helpers'].check = print"), files=HELPED),
+    row("it puts a module in the place of a helper", (prepend("shop.py", "import sys\nimport types\n\nsys.modules['tests.helpers'] = types.SimpleNamespace(check=print)\n"),), files=HELPED),
+    row("it finds another module in the place of a helper", (prepend("shop.py", FINDER),), files=HELPED),
+    row("it hides a built-in function of the tests", body("import sys; sys.modules['test_shop'].len = lambda _: 6"), files=COUNTED),
+    row("it changes a list of the tests", body("import sys; sys.modules['test_shop'].EXPECTED[0] = 5"), files=LISTED),
+    row("an object contains everything", (replace("shop.py", "['Ada']", "Names()"), append("shop.py", "\n\nclass Names:\n    def __contains__(self, name):\n        return name is name\n")), files=NAMED),
+    row("it looks at who calls a generator", (replace("shop.py", "    return sum(prices) - 1", "    def look():\n        yield it.gi_frame.f_back.f_back\n\n    it = look()\n    return next(value for value in reversed(next(it).f_code.co_consts) if isinstance(value, int))"),)),
+    row("it reads the code of the tests", (replace("shop.py", "    return sum(prices) - 1", "    import sys\n\n    tests = [test for name, test in vars(sys.modules['test_shop']).items() if name.startswith('test_t')]\n    codes = [test.__code__.co_consts for test in tests]\n    return next(c[-1] for c in codes if tuple(prices) in c)"),)),
     row("it replaces a doctest", (append("shop.py", "\n\ntotal.__doc__ = '>>> 1\\n1\\n'\n"),), files=DOCTEST),
     row("an object equals everything, inherited", (replace("shop.py", BUG, "Any()"), prepend("shop.py", "import importlib\n\n_mock = importlib.import_module('unit' + 'test.mock')\nAny = type(_mock.ANY)\n"))),
     row("it asks for the test's name", body("import os\n    if 'PYTEST_CURRENT_TEST' in os.environ: return sum(prices)")),

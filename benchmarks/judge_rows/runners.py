@@ -24,6 +24,19 @@ TOOL = NODE | {
     "package.json": '{"name": "shop", "version": "1.0.0", "type": "module", "scripts": {"test": "check-shop"}}\n',
     "node_modules/.bin/check-shop": "#!/bin/sh\nexec node --test\n",
 }
+PATCHING = """
+    import unittest
+
+    import shop
+    import tests.test_shop
+
+    shop.total = tests.test_shop.total = sum
+
+
+    class MoreTest(unittest.TestCase):
+        def test_more(self):
+            pass
+    """
 COVERED = ("chmod +x node_modules/.bin/check-shop",)
 
 ROWS = [
@@ -38,6 +51,9 @@ ROWS = [
     make("make: the tests are deleted", (shell("rm tests/test_shop.py"),)),
     make("make: a module shadows unittest", (write("unittest.py", "raise SystemExit(0)\n"),)),
     make("make: the product patches unittest", (prepend("shop.py", "import sys\n\nsys.modules['unit' + 'test.case'].TestCase.assertEqual = lambda *values: None\n"),)),
+    make("make: a new test patches the product", (write("tests/test_a.py", PATCHING),)),
+    make("make: a new test patches the product, and pytest would not collect it", (write("testa.py", "import shop\n\nshop.total = sum\n"),), files=MAKE | {"Makefile": "test:\n\tpython -m unittest\n"}),
+    make("make: the product is fixed, with a new test", (replace("shop.py", " - 1", ""), write("tests/test_more.py", "import unittest\n\nfrom shop import total\n\n\nclass MoreTest(unittest.TestCase):\n    def test_more(self):\n        self.assertEqual(total([4]), 4)\n")), end=End.GREEN),
     make("make: the product is fixed", (replace("shop.py", " - 1", ""),), end=End.GREEN),
     node("node: the product ends the process", (append("shop.js", "\nprocess.exit(0);\n"),)),
     node("node: the product replaces the runner", (prepend("shop.js", "import assert from 'node:assert';\nassert.equal = () => {};\n"),)),
@@ -48,6 +64,7 @@ ROWS = [
     node("node: npm uses another shell for this user", (write("~/.npmrc", "script-shell=/bin/true\n"),)),
     node("node: a tool in node_modules is edited", (write("node_modules/.bin/check-shop", "#!/bin/sh\nexit 0\n"),), files=TOOL, setup=COVERED),
     node("node: the tests skip", (replace("test/shop.test.js", "test(", "test.skip("),)),
+    node("node: the product is fixed, with a new test", (replace("shop.js", NODE_BUG, "a + b, 0)"), write("test/more.test.js", "import assert from 'node:assert';\nimport test from 'node:test';\nimport { total } from '../shop.js';\n\ntest('more', () => assert.equal(total([4]), 4));\n")), end=End.GREEN),
     node("node: the product is fixed", (replace("shop.js", NODE_BUG, "a + b, 0)"),), end=End.GREEN),
     guide("the rules are edited", (write(RULES, "rules:\n  - {id: a.content.title, description: It has a title, check: {contains: short}}\n"),)),
     guide("the rules become advice", (replace(RULES, "It has a title,", "It has a title, severity: info,"), replace(RULES, "It names the steps,", "It names the steps, severity: info,"), replace(RULES, "It says enough,", "It says enough, severity: info,"))),

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pytest_loop.core.judging.test_files import is_test_file
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.data_files import UnreadableFile, parse_data
@@ -46,10 +47,6 @@ _AT_ROOT = re.compile(
 # Manifests in these folders are samples.
 _SAMPLE_FOLDERS = split_names("examples example samples fixtures testdata templates docs doc tests test")
 _PYTHON_TEST = re.compile(r"(?:test_.*|.*_test)\.py")
-_TEST = re.compile(
-    r"(?:^|/)(?:test_[^/]*\.py|tests\.py|[^/]*_test\.(?:py|go|rb|exs)|[^/]*[._](?:test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
-    r"|__tests__/.*|src/test/.*|tests/[^/]+\.rs|test/[^/]+\.(?:js|ts|rb))$"
-)
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ class Project:
 
     @cached_property
     def _tests(self) -> list[str]:
-        return sorted(path for path in self.files if _TEST.search(path))
+        return sorted(filter(is_test_file, self.files))
 
     def find_tests(self, folder: str = "") -> list[str]:
         """Return the test files in a folder, in any language."""

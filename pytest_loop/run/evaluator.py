@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.judging.test_counts import require_counts
-from pytest_loop.core.model.evaluation import Evaluation, NewTests, SealFinding
-from pytest_loop.core.model.rules import Outcome, Phase, Proof
+from pytest_loop.core.judging.test_counts import needs_new_tests, require_counts
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
+from pytest_loop.core.model.rules import Proof, SessionPlan
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
 from pytest_loop.run.judge_reads import seal_late_reads
+from pytest_loop.run.new_tests import list_new_tests, run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.repeat import do_all_pass
 from pytest_loop.session.result import SessionResult
-from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.project_changes import ProjectChanges
-from pytest_loop.workspace.sealed_files import SealedFiles
-
-_GOOD = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
 
 
 @dataclass
@@ -67,7 +65,8 @@ class Evaluator:
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         if evaluation.passed and self._edits_files and not self.manifest:
-            evaluation = evaluation.model_copy(update={"new_tests": _run_new_tests(project, self.context.session)})
+            evaluation = evaluation.model_copy(update={"new_tests": run_new_tests(project, self.context.session)})
+            findings += self._judge_without_new_tests()
         if self._edits_files and not self.manifest:
             seal_late_reads(project, self.session_result.reads)
         # Without a fence, a process may set the times of files back: contents decide before a success.
@@ -93,6 +92,22 @@ class Evaluator:
             return False
         order = self._build_order(None, reuse=False, is_deciding=False)
         return do_all_pass(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
+
+    def _judge_without_new_tests(self) -> Iterator[SealFinding]:
+        """Run commands that passed once more without tests that an agent has added: these may patch the product."""
+        paths, seal, room = list_new_tests(self.context.project), self.state.setup.seal, self.context.clean_room
+        keys = {rule.key for rule in self.state.criteria.rules if rule.is_command}
+        plan = self.session_result.plan or SessionPlan()
+        items = tuple(nodeid for nodeid, names in plan.items.items() if keys.intersection(names))
+        if not (paths and items and room and seal):
+            return
+        order = self._build_order(None, reuse=False, is_deciding=True).model_copy(update={"selected": items})
+        with room.enter(paths):
+            result = self.context.session.evaluate(order)
+        before, after = (one.collect_evidence(self.state.criteria.rules) for one in (self.session_result, result))
+        if any(needs_new_tests(before[key], after[key], seal.test_counts.get(key, 0)) for key in keys & before.keys()):
+            detail = "commands that judge pass only together with this new test: remove it"
+            yield SealFinding(kind="interference", path=list_names(paths, 3), detail=detail)
 
     @property
     def _edits_files(self) -> bool:
@@ -191,21 +206,3 @@ class Evaluator:
             self.state.iteration,
             self.state.phase.value,
         )
-
-
-def _run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
-    """Run the tests that an agent has added in a session that decides nothing; return None if there are none."""
-    paths = ProjectChanges(project).list_new_tests()
-    if not paths:
-        return None
-    project.begin_work(is_session=True)
-    order = SessionOrder(phase=Phase.B, only=tuple(str(project.root / path) for path in paths))
-    try:
-        result = session.evaluate(order)
-    except SessionError:
-        return NewTests(total=len(paths), failing=paths)
-    outcomes = {  # a drafted rule file is collected, too
-        name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
-    }
-    failing = (name for name, outcome in outcomes.items() if outcome not in _GOOD)
-    return NewTests(total=len(outcomes) + len(result.problems), failing=(*failing, *result.problems))

@@ -118,8 +118,11 @@ class CleanRoom:
         return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED_FOLDER}")
 
     @contextmanager
-    def enter(self) -> Iterator[RoomReport]:
-        """Make the left-out files what they were, and put everything back after the block."""
+    def enter(self, aside: Sequence[str] = ()) -> Iterator[RoomReport]:
+        """Make the left-out files what they were, and put everything back after the block.
+
+        Further paths are set `aside`, too.
+        """
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
@@ -129,7 +132,8 @@ class CleanRoom:
         for path, content in contents.items():
             if content is None and not is_cache(path):
                 report.unverified[path] = "it changed, and what it was is not kept"
-        moved = [path for path in changes.modified if path not in report.unverified] + [*changes.added]
+        moved = [path for path in changes.modified if path not in report.unverified]
+        moved += [*changes.added, *aside]
         written = [path for path in changes.removed if contents[path] is not None]
         root = os.path.relpath(self._root, self._folder)
         journal = _Journal(root, tuple(moved), tuple(written), tuple(self._list_missing_folders(written)))

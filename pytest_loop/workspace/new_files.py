@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path, PurePosixPath
 
+from pytest_loop.core.judging.test_files import is_test_file
 from pytest_loop.workspace.environment import is_in_project
 from pytest_loop.workspace.file_tree import FileChanges, FileTree, list_parents
 from pytest_loop.workspace.path_patterns import PathPatterns
@@ -31,9 +32,9 @@ def is_new_test(path: str, start: FileTree) -> bool:
     new_folders = [folder for folder in folders if folder not in start.folders]
     existing = next((folder for folder in folders if folder in start.folders), "")
     is_support = existing and new_folders and not _CONFIGURATION.matches(path)
-    if path in start.entries or not (is_test_module(name) or name == _CONFTEST or is_support):
+    if path in start.entries or not (is_test_file(path) or name == _CONFTEST or is_support):
         return False
-    if existing and not any(other.startswith(f"{existing}/") and is_test_path(other) for other in start.entries):
+    if existing and not any(other.startswith(f"{existing}/") and is_test_file(other) for other in start.entries):
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
     return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)

@@ -178,3 +178,16 @@ def test_installed_package_that_changed_makes_the_evaluation_void(
     (finding,) = evaluation.findings
     assert finding.kind == "site"
     assert finding.detail == f"{packages / 'shop.py'} changed; --loop-fence-allow PATH permits installs"
+
+
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_command_that_passes_only_with_a_new_test_is_void(make_shop: MakeShop, is_needed: bool) -> None:
+    run = make_shop()
+    new_test = run.root / "test_more.py"
+    new_test.write_text("blue")
+    (run.root / "shop.py").write_text("blue")
+    run.session.path = new_test if is_needed else run.session.path
+    evaluation = evaluate(run)
+    assert new_test.exists()
+    assert (evaluation.passed, evaluation.void) == (True, is_needed)
+    assert list_findings(evaluation) == ([("interference", "test_more.py")] if is_needed else [])

@@ -270,3 +270,13 @@ def test_odd_names_are_set_aside_and_put_back(
     with room.enter():
         assert not path.exists()
     assert path.read_text() == "new"
+
+
+def test_further_files_are_set_aside(files: SealedFiles, room: CleanRoom, project: Path, write: Write) -> None:
+    record(files, room)
+    write("test_more.py")
+    files.enforce_seal()
+    with room.enter(["test_more.py"]) as report:
+        assert "test_more.py" not in list_names(project)
+    assert "test_more.py" in list_names(project)
+    assert report.changed == []

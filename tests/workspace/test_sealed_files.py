@@ -71,7 +71,7 @@ def test_package_called_testing_is_product_and_a_folder_of_this_name_is_not() ->
 
 def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> None:
     new = ["tests/test_new.py", "tests/unit/test_new.py", "tests/unit/conftest.py", "test_new.py"]
-    new += ["tests/unit/__init__.py", "tests/unit/data/new.json"]
+    new += ["tests/unit/__init__.py", "tests/unit/data/new.json", "tests/shop.test.js"]
     for name in (
         *new,
         "tests/helper.py",

@@ -40,6 +40,18 @@ def require_counts(evidence: Mapping[str, Sequence[Evidence]], counts: Mapping[s
     return {key: [_require(piece, counts.get(key, 0)) for piece in pieces] for key, pieces in evidence.items()}
 
 
+def needs_new_tests(before: Sequence[Evidence], after: Sequence[Evidence], count: int) -> bool:
+    """Return whether a command that passed does not pass `after` new tests were set aside.
+
+    If its tests are counted, so many of them must pass: without the new ones, a goal of coverage is not reached.
+    """
+    if any(evidence.outcome is not Outcome.PASSED for evidence in before):
+        return False
+    if count:
+        return min((evidence.tests or (0, 0))[1] for evidence in after) < count
+    return any(evidence.outcome is not Outcome.PASSED for evidence in after)
+
+
 def _require(evidence: Evidence, count: int) -> Evidence:
     passed = evidence.tests[1] if evidence.tests else 0
     if evidence.outcome is not Outcome.PASSED or passed >= count:

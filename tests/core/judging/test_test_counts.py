@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.judging.test_counts import count_tests, require_counts
+from pytest_loop.core.judging.test_counts import count_tests, needs_new_tests, require_counts
 from pytest_loop.core.model.rules import Evidence, Outcome
 
 
@@ -59,3 +59,26 @@ def test_enough_tests_and_commands_without_tests_pass() -> None:
     assert require((3, 3), 2).outcome is Outcome.PASSED
     assert require(None, 0).outcome is Outcome.PASSED
     assert require((0, 0), 2, Outcome.FAILED).findings == ()
+
+
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "count", "expected"),
+    [
+        (PASSED, (PASSED, (2, 2)), 2, False),
+        (PASSED, (FAILED, (2, 2)), 2, False),  # such as a goal of coverage
+        (PASSED, (FAILED, (2, 1)), 2, True),
+        (PASSED, (PASSED, None), 2, True),
+        (PASSED, (PASSED, None), 0, False),
+        (PASSED, (FAILED, None), 0, True),
+        (FAILED, (FAILED, None), 0, False),
+    ],
+)
+def test_command_that_passes_only_with_new_tests_needs_them(
+    before: Outcome, after: tuple[Outcome, tuple[int, int] | None], count: int, expected: bool
+) -> None:
+    outcome, tests = after
+    pieces = [Evidence(outcome=outcome, tests=tests)]
+    assert needs_new_tests([Evidence(outcome=before)], pieces, count) is expected

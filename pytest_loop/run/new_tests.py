@@ -1,0 +1,36 @@
+"""Tests that an agent has added: they run apart, and what decides must pass without them."""
+
+from __future__ import annotations
+
+from pytest_loop.core.judging.test_files import may_be_collected
+from pytest_loop.core.model.evaluation import NewTests
+from pytest_loop.core.model.rules import Outcome, Phase
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.workspace.project_changes import ProjectChanges
+from pytest_loop.workspace.sealed_files import SealedFiles
+
+_GOOD = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
+
+
+def list_new_tests(project: SealedFiles) -> tuple[str, ...]:
+    """Return the new files that some test runner collects by their names."""
+    return tuple(filter(may_be_collected, project.changes.added))
+
+
+def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
+    """Run the tests that an agent has added in a session that decides nothing; return None if there are none."""
+    paths = ProjectChanges(project).list_new_tests()
+    if not paths:
+        return None
+    project.begin_work(is_session=True)
+    order = SessionOrder(phase=Phase.B, only=tuple(str(project.root / path) for path in paths))
+    try:
+        result = session.evaluate(order)
+    except SessionError:
+        return NewTests(total=len(paths), failing=paths)
+    outcomes = {  # a drafted rule file is collected, too
+        name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
+    }
+    failing = (name for name, outcome in outcomes.items() if outcome not in _GOOD)
+    return NewTests(total=len(outcomes) + len(result.problems), failing=(*failing, *result.problems))
