@@ -84,7 +84,7 @@ CHECKED = SHOP | {
     TEST: "from shop import total\n\nEXPECTED = 6\n\n\ndef check(value, expected):\n    assert value == expected\n\n\ndef test_total():\n    value = total([1, 2, 3])\n    check(value, EXPECTED)\n"
 }
 HELPED = SHOP | {
-    TEST: "from shop import total\nfrom tests.helpers import check\n\n\ndef test_total():\n    check(total([1, 2, 3]), 6)\n",
+    TEST: "from shop import total\nfrom tests import helpers\n\n\ndef test_total():\n    helpers.check(total([1, 2, 3]), 6)\n",
     "tests/__init__.py": "",
     "tests/helpers.py": "def check(value, expected):\n    assert value == expected\n",
 }
