@@ -16,6 +16,10 @@ from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.session.history import is_failure
 
+# The fields that a message extends by paths, or by pairs of a path and what is known about it.
+_PATH_FIELDS = ("opened_to_write", "module_folders", "plugin_files")
+_PAIR_FIELDS = ("interference", "reads")
+
 
 @dataclass
 class SessionResult:
@@ -119,7 +123,11 @@ class SessionResult:
         if self.exit_status is not None:
             self.contradictions.append("it reported something after its end")
         for name, value in message.items():
-            if apply := getattr(self, f"_apply_{name}", None):
+            if name in _PATH_FIELDS:
+                getattr(self, name).update([str(path) for path in value])
+            elif name in _PAIR_FIELDS:
+                getattr(self, name).update([(str(path), str(detail)) for path, detail in value])
+            elif apply := getattr(self, f"_apply_{name}", None):
                 apply(value)
 
     def _apply_plan(self, plan: Any) -> None:
@@ -145,21 +153,6 @@ class SessionResult:
 
     def _apply_plugins(self, names: Any) -> None:
         self.plugins = frozenset(map(str, names))
-
-    def _apply_interference(self, pairs: Any) -> None:
-        self.interference |= {(str(path), str(text)) for path, text in pairs}
-
-    def _apply_reads(self, reads: Any) -> None:
-        self.reads |= {(str(path), str(owner)) for path, owner in reads}
-
-    def _apply_opened_to_write(self, paths: Any) -> None:
-        self.opened_to_write |= set(map(str, paths))
-
-    def _apply_module_folders(self, folders: Any) -> None:
-        self.module_folders |= set(map(str, folders))
-
-    def _apply_plugin_files(self, paths: Any) -> None:
-        self.plugin_files |= set(map(str, paths))
 
     def _apply_start(self, nodeid: Any) -> None:
         self.running_item = str(nodeid)

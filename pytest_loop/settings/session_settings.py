@@ -1,4 +1,4 @@
-"""Reads groups of settings, and the settings of a session: imported by every session, so it imports little."""
+"""Read groups of settings, and the settings of a session: imported by every session, so it imports little."""
 
 from __future__ import annotations
 

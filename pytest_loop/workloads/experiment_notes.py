@@ -56,9 +56,9 @@ def _form_hypothesis(experiment: Experiment, iteration: int) -> HypothesisFormed
 def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:
     """Compare the last measurement with the hypothesis before it."""
     before, after = experiment.visible_measurements[-2:]
-    if experiment.untested is None:
+    if experiment.untested_hypothesis is None:
         raise StateError("expected a hypothesis to judge, found none")
-    return HypothesisJudged(**dict(judge_hypothesis(experiment.untested, before, after, experiment.guards)))
+    return HypothesisJudged(**dict(judge_hypothesis(experiment.untested_hypothesis, before, after, experiment.guards)))
 
 
 def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetected:

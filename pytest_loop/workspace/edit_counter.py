@@ -1,4 +1,4 @@
-"""Counts how often each file changes while an agent works, by looking at the files again and again."""
+"""Count how often each file changes while an agent works, by looking at the files again and again."""
 
 from __future__ import annotations
 

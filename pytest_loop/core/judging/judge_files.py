@@ -72,7 +72,7 @@ def is_product_file(path: str) -> bool:
 
 
 def _find_helpers(facts: ReadFacts) -> set[str]:
-    """Return plugins, and the modules that tests import, no product module does, and that help to judge."""
+    """Return plugins, and the modules that only tests import and that help to judge."""
     modules = {path for path, owner in facts.reads if path.endswith(".py") and facts.is_test(owner)}
     helpers = {
         path

@@ -9,7 +9,7 @@ Piece = TypeVar("Piece")
 
 
 def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
-    """Return the evidence, with that of new parameters also for those of the same test that are missing.
+    """Give the evidence of a test's new parameters also to its expected parameters that are missing.
 
     Keys are those of rules. A test that has fewer parameters than expected gets nothing: one that fails may be gone.
     """

@@ -48,7 +48,7 @@ def _count_stuck(state: RunState) -> int:
 
 
 def _count_same_errors(state: RunState) -> int:
-    """Ignore warnings: if nothing else is left, the score shows whether there is progress."""
+    """Count the iterations in which every failing rule gave the same message; warnings show in the score instead."""
     attempts = state.progress.attempts
     if not state.evaluation or not state.evaluation.failed or not attempts:
         return 0

@@ -135,7 +135,7 @@ def _record_edit(payload: EditPayload, state: RunState) -> Changes:
 
 @compute_changes.register
 def _switch_phase(_payload: PhaseSwitched, state: RunState) -> Changes:
-    """Restart gains: the denominator is another. A phase without rules is decided from the last evaluation."""
+    """Reset the gains: B has another denominator. A phase without rules is decided from the last evaluation."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
     if state.criteria.has_phase_b or state.evaluation is None:
         return changes
@@ -255,7 +255,7 @@ def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
 
 
 def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
-    """Return the limits that a payload names as it names them; others stay."""
+    """Return the limits of a state, replaced where a payload names them."""
     named: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
     budgets = {name: value for name, value in named.items() if name in ("usd", "tokens")}
     others = {name: value for name, value in named.items() if name in ("max_iterations", "max_completed_phase_seconds")}

@@ -112,7 +112,7 @@ def select_machine(state: RunState) -> Machine[Any]:
 def _find_due_note(experiment: Experiment) -> Kind | None:
     """Return the kind of the next event that is due about the last measurement."""
     measurements, policy = experiment.visible_measurements, experiment.policy
-    if experiment.untested is not None:
+    if experiment.untested_hypothesis is not None:
         return Kind.HYPOTHESIS_JUDGED
     if experiment.regression is None and decide_on_regression(measurements, policy, is_attended=False) is not None:
         return Kind.REGRESSION_DETECTED

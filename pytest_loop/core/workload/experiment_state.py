@@ -81,7 +81,7 @@ class Experiment(Value):
         return len(self.measurements) == 1 and self.analysis is None and not self.hypotheses
 
     @property
-    def untested(self) -> Hypothesis | None:
+    def untested_hypothesis(self) -> Hypothesis | None:
         """The hypothesis that the last measurement is about, until it is judged."""
         judged = {outcome.iteration for outcome in self.hypothesis_outcomes}
         last = self.measurements[-1].iteration if self.measurements else 0
