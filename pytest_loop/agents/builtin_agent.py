@@ -54,7 +54,7 @@ class BuiltinAgent:
         if task is None or request.schema is not None:
             raise AgentUnavailableError(
                 "the built-in agent fixes the Python files of a project, and nothing else: name another agent with "
-                "--loop-agent (--loop-agents lists those that are installed)"
+                "--loop-agent (pytest-loop agents lists all)"
             )
         lines: list[str] = []
 

@@ -74,7 +74,7 @@ class ClientAgent:
         self._lock = Lock()
         if not preset.find_program():
             raise AgentUnavailableError(
-                f"cannot run {preset.program!r}: no such command is installed here (--loop-agents lists those that are)"
+                f"cannot run {preset.program!r}: no such command is installed here (pytest-loop agents lists all)"
             )
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:

@@ -35,10 +35,21 @@ def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
     """Return the agent to use without `--loop-agent`: the only installed client, or `builtin` if there is none."""
-    names = [name for name, preset in load_presets().items() if preset.find_program()]
+    names = _list_installed()
     if len(names) == 1:
         return names[0]
     return BUILTIN if are_files_edited and not names else ""
+
+
+def explain_missing_agent() -> str:
+    """Return why there is no agent without `--loop-agent`, and how to name one."""
+    if names := _list_installed():
+        return f"several agents are installed ({', '.join(names)}): name one, for example with --loop-agent {names[0]}"
+    return "no agent is installed that can do this: name one with --loop-agent (pytest-loop agents lists all)"
+
+
+def _list_installed() -> list[str]:
+    return [name for name, preset in load_presets().items() if preset.find_program()]
 
 
 def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.installed_clients import choose_default_agent
+from pytest_loop.agents.installed_clients import choose_default_agent, explain_missing_agent
 from pytest_loop.cli.background import get_exit_code
 from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
@@ -198,7 +198,17 @@ class Start:
         self.confirmation.print_draft(render_draft(state, facts, self.console.look))
         self.confirmation.print_draft(readiness.render_lines(is_detailed=is_detailed))
         self.confirmation.print_draft(draft.render_notes(is_detailed=is_detailed))
+        self._require_agent(state)
         return state, readiness
+
+    def _require_agent(self, state: RunState) -> None:
+        """Raise `UsageError` if there is work to do, and no agent to do it."""
+        if state.setup.target is Target.ARTIFACT:
+            has_work = not (self.settings.root / state.setup.artifact).exists()
+        else:
+            has_work = bool(self.failing or state.setup.edits_first)
+        if has_work and not state.setup.agents:
+            raise pytest.UsageError(explain_missing_agent())
 
     def _start_experiment(self) -> tuple[RunState, RunFiles]:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""

@@ -9,7 +9,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
-from pytest_loop.core.model.vocabulary import BUILTIN, Status, Step, Target, parse_reason
+from pytest_loop.core.model.vocabulary import BUILTIN, Reason, Status, Step, Target, parse_reason
 from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_closing, list_judged_rules
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, list_alternatives, render_attempt
 from pytest_loop.core.reporting.outcome import ArtifactStatus, compute_distance, get_artifact_status
@@ -196,6 +196,8 @@ def format_resume_command(state: RunState) -> str:
         return format_answer_command(state)
     if Step.PREPARE.value in state.progress.step_errors and state.setup.work_seal is None:
         flags = "--judge NAME (another agent that turns sentences into checks)"
+    if not state.setup.agents and row.reason is Reason.PHASE_ERROR:
+        flags = "--agent NAME (pytest-loop agents lists all)"
     if _is_search_exhausted(state) and "max_iterations" in row.reopened_by:
         flags += " --agent NAME (another agent: the built-in search has found nothing more)"
     if not row.is_success:

@@ -27,6 +27,7 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import HypothesisOutcome, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
+_NO_COMPOSER = "none: only the baseline can be measured (--loop-agent names one)"
 _MAX_NAMES = 8
 _MAX_LINES = 12
 _TRUTH_WORDS = {
@@ -47,7 +48,7 @@ def render_experiment_draft(state: ExperimentState, *, is_attended: bool = True)
     yield f"cases       {len(experiment.cases)}" + _count_roles(experiment)
     yield f"may edit    {_list_names(experiment.artifacts)}"
     judge = f", judge {state.setup.judge}" if state.setup.judge else ""
-    yield f"composer    {' then '.join(state.setup.agents) or 'none'}{judge}"
+    yield f"composer    {' then '.join(state.setup.agents) or _NO_COMPOSER}{judge}"
     yield f"mode        {policy.mode}"
     regression = policy.on_regression.value if policy.on_regression else "ask"
     policies = f"decide: {policy.decide.value}, plateau: {policy.on_plateau.value}, regression: {regression}"

@@ -389,7 +389,7 @@ def test_a_stop_request_ends_the_wait(client: Client, ask: Ask) -> None:
 def test_a_client_that_is_not_installed_is_unavailable(ask: Ask, tmp_path: Path) -> None:
     program = tmp_path / "client"
     preset = Preset(program=str(program), checked="1", format="codex")
-    message = f"cannot run '{program}': no such command is installed here (--loop-agents lists those that are)"
+    message = f"cannot run '{program}': no such command is installed here (pytest-loop agents lists all)"
     with pytest.raises(AgentUnavailableError) as error:
         ClientAgent(preset)
     assert str(error.value) == message

@@ -39,7 +39,7 @@ def test_each_kind_makes_its_agent_with_the_name_of_the_spec(tmp_path: Path) -> 
     [
         ("gpt", f"expected {KINDS} or one of {NAMES} for an agent, found 'gpt'"),
         ("", f"expected {KINDS} or one of {NAMES} for an agent, found ''"),
-        ("claude", "cannot run 'claude': no such command is installed here (--loop-agents lists those that are)"),
+        ("claude", "cannot run 'claude': no such command is installed here (pytest-loop agents lists all)"),
         ("claude:'x", 'expected a model and arguments, found "\'x" (No closing quotation)'),
         ("comand:cat", "for an agent, found 'comand:cat'"),
         ("command:", "expected a command after `command:`, found nothing"),

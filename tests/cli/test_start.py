@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_loop import hookspecs
+from pytest_loop.agents.presets import Preset
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.start import Start
 from pytest_loop.errors import NothingToJudgeError, StateError
@@ -137,3 +138,21 @@ def test_rule_that_cannot_be_judged_is_named_in_the_draft_and_ends_the_run(proje
     assert "continue: pytest-loop resume --run guide" in lines
     state = Store(project).get_run("guide").read()[0]
     assert (state.stop.reason, state.progress.usage.tokens, state.critique) == ("setup_error", None, None)
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ((), "no agent is installed that can do this"),
+        (("codex", "gemini"), r"several agents are installed \(codex, gem"),
+    ],
+)
+def test_document_that_nobody_can_write_is_refused_after_its_draft(
+    project: Path, monkeypatch: pytest.MonkeyPatch, clients: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.setattr(Preset, "find_program", lambda preset: preset.program if preset.program in clients else None)
+    start, stream = make_start(project, workspace=WorkspaceSettings(artifact="new.md"))
+    with pytest.raises(pytest.UsageError, match=message):
+        start.execute()
+    assert stream.getvalue().startswith("Write a guide · ")
+    assert not (project / ".loop").exists()

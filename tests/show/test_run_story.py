@@ -276,6 +276,12 @@ def test_failure_of_an_agent_that_cannot_judge_offers_another_one() -> None:
     assert f"continue: pytest-loop resume --run green {flag}" in end(story)
 
 
+def test_failure_without_an_agent_says_how_to_name_one() -> None:
+    story = RunStory("a.x", agents=()).evaluate(["a.x"])
+    story.add(Kind.PHASE_ERROR, step="REFINE", reason="nobody to ask", final=True).end("phase_error")
+    assert "continue: pytest-loop resume --run green --agent NAME (pytest-loop agents lists all)" in end(story)
+
+
 def test_held_out_rules_are_scored_apart() -> None:
     story = RunStory("a.x").evaluate(held_out=0.5).add(Kind.PHASE_SWITCHED).end("threshold_reached")
     assert "held out: the rules that no agent has seen score 0.5, all of them 1" in end(story)
