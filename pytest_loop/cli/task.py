@@ -191,7 +191,7 @@ class TaskContext:
             yield f"note: {places}: {count} that only an agent could judge, in the prompt alone: --loop-judge names one"
 
     def list_unjudged(self) -> tuple[str, ...]:
-        """Return the ids of blocking rules of the project that nobody judges."""
+        """Return the ids of blocking rules of the project without an agent or a person who judges them."""
         return tuple(rule.id for rule in self.unjudged if rule.entry.get("severity", "fail") == "fail")
 
 

@@ -31,7 +31,7 @@ def loop(pytester: pytest.Pytester) -> Loop:
     return run
 
 
-def events(pytester: pytest.Pytester, kind: str) -> list[dict[str, Any]]:
+def list_payloads(pytester: pytest.Pytester, kind: str) -> list[dict[str, Any]]:
     lines = (pytester.path / ".loop/write-it/history.jsonl").read_text().splitlines()
     return [event["payload"] for line in lines if (event := json.loads(line))["event"] == kind]
 
@@ -63,7 +63,7 @@ def test_a_panel_of_judges_decides_in_workers_too(
     result = loop(VOTES, "--loop-artifact", "doc.md", "-n2")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert 4 <= (pytester.path / "votes").stat().st_size <= 5
-    (evaluation,) = events(pytester, "evaluation_done")
+    (evaluation,) = list_payloads(pytester, "evaluation_done")
     assert evaluation["passed"] is True
 
 
@@ -107,7 +107,7 @@ def test_a_failing_judge_is_retried_reported_and_never_passes(
             "ERROR it.rules.yaml::a.quality.clear - the judge gave no answer to 'Is it clear[?]' in 3 tries: *found 'I would rather not say'",
         ]
     )
-    (evaluation,) = events(pytester, "evaluation_done")
+    (evaluation,) = list_payloads(pytester, "evaluation_done")
     assert evaluation["passed"] is False
 
 
@@ -149,7 +149,7 @@ def test_sentences_become_checks_or_are_judged_and_replay_repeats_it(
     assert sorted(steps[:2]) == ["PREPARE None", "PRODUCE doc.md"]
     assert steps[2:].count("PREPARE None") == 1
     assert set(steps[2:]) == {"PREPARE None", "JUDGE doc.md"}
-    first, second = events(pytester, "checks_prepared")
+    first, second = list_payloads(pytester, "checks_prepared")
     assert [check["rule_id"] for check in first["checks"]] == ["a.content.sea", "a.quality.calm"]
     assert [check["rule_id"] for check in second["checks"]] == ["b.quality.end"]
 

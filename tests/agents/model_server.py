@@ -37,7 +37,7 @@ class ModelRequest:
     headers: Mapping[str, str]
     body: Body
 
-    def offers(self, tool: str) -> bool:
+    def has_tool(self, tool: str) -> bool:
         return not tool or f'"name": "{tool}"' in json.dumps(self.body.get("tools", []))
 
     @property
@@ -72,7 +72,7 @@ class ModelServer:
         """Return the answer to a request."""
         with self._lock:
             self.requests.append(request)
-            fitting = [turn for turn in self.script if request.offers(turn.asks)]
+            fitting = [turn for turn in self.script if request.has_tool(turn.asks)]
             turn = fitting[0] if fitting else Turn("ok")
             if len(fitting) > 1:
                 self.script.remove(turn)

@@ -57,9 +57,9 @@ CRITIQUE = {
 }
 
 
-def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
+def apply_events(state: RunState, *events: tuple[Kind, dict[str, Any]]) -> RunState:
     """Return the state of a run after some events."""
-    for kind, payload in happened:
+    for kind, payload in events:
         event = Event(
             ts="2026-01-01T12:00:00Z",
             run_id=state.run_id,
@@ -74,12 +74,14 @@ def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
 
 
 def start() -> RunState:
-    return after(STARTED, (Kind.PLAN_CREATED, {"plan": ["a.content: It has a title", "Keep the rest", "Check it"]}))
+    return apply_events(
+        STARTED, (Kind.PLAN_CREATED, {"plan": ["a.content: It has a title", "Keep the rest", "Check it"]})
+    )
 
 
-def later() -> RunState:
+def make_second_iteration() -> RunState:
     """Return a run in iteration 2: the title is still missing, and the last answer was empty."""
-    return after(
+    return apply_events(
         start(),
         (Kind.ARTIFACT_CREATED, {"artifact_hash": "0" * 64}),
         (Kind.CHECKS_PREPARED, {"checks": [{"rule_id": "a.quality.clear", "check": {"judge": "Is it?"}}]}),
@@ -111,7 +113,7 @@ class Listener:
         pass
 
 
-def judged(tmp_path: Path) -> str:
+def ask_judge_about_hostile_text(tmp_path: Path) -> str:
     path = tmp_path / "guide.md"
     path.write_text(HOSTILE)
     agent = Listener("well ...", '{"passed": true}')
@@ -128,9 +130,11 @@ def test_prompts_match_the_golden_files(tmp_path: Path) -> None:
         "plan": prompts.build_prompt(Step.PLAN, start(), NONCE),
         "produce": prompts.build_prompt(Step.PRODUCE, start(), NONCE, artifact_path=path),
         "prepare": prompts.build_prompt(Step.PREPARE, start(), NONCE, rule_ids=["a.quality.clear"]),
-        "plan-again": prompts.build_prompt(Step.PLAN, later(), NONCE),
-        "refine": prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path=path),
-        "judge": judged(tmp_path),
+        "plan-again": prompts.build_prompt(Step.PLAN, make_second_iteration(), NONCE),
+        "refine": prompts.build_prompt(
+            Step.REFINE, make_second_iteration(), NONCE, artifact=HOSTILE, artifact_path=path
+        ),
+        "judge": ask_judge_about_hostile_text(tmp_path),
     }
     if os.environ.get("UPDATE_GOLDEN"):
         for name, text in texts.items():
@@ -140,7 +144,7 @@ def test_prompts_match_the_golden_files(tmp_path: Path) -> None:
 
 
 def test_foreign_text_cannot_close_its_fence() -> None:
-    text = prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path="x")
+    text = prompts.build_prompt(Step.REFINE, make_second_iteration(), NONCE, artifact=HOSTILE, artifact_path="x")
     assert text.count(f"<<<data {NONCE}\n") == 2
     assert text.count(f"\n{NONCE} data>>>") == 2
     assert text.count(NONCE) == 4
@@ -149,7 +153,7 @@ def test_foreign_text_cannot_close_its_fence() -> None:
 
 def test_long_rule_lists_are_cut_with_failing_rules_first() -> None:
     rules = (*(RunRule(id=f"a.x.r{number}", description="x", check="y") for number in range(300)), RULES[0])
-    state = later().model_copy(update={"criteria": RunCriteria(rules=rules)})
+    state = make_second_iteration().model_copy(update={"criteria": RunCriteria(rules=rules)})
     text = prompts.build_prompt(Step.REFINE, state, NONCE, artifact="x")
     lines = [line for line in text.splitlines() if line.startswith(("- a.", "- and"))]
     assert lines[0] == "- a.content.title (fail): It has a title"
@@ -227,8 +231,8 @@ def test_a_rule_without_a_description_is_named_once() -> None:
     assert prompts.build_prompt(Step.PRODUCE, state, NONCE).count(name) == 1
 
 
-def answered(text: str = "Use a number.") -> RunState:
-    return after(later(), (Kind.ANSWERED, {"text": text, "question": "Which format?"}))
+def make_answered_run(text: str = "Use a number.") -> RunState:
+    return apply_events(make_second_iteration(), (Kind.ANSWERED, {"text": text, "question": "Which format?"}))
 
 
 @pytest.mark.parametrize(
@@ -237,23 +241,25 @@ def answered(text: str = "Use a number.") -> RunState:
     ids=["plan", "produce", "refine", "refine files"],
 )
 def test_answers_of_the_user_stand_after_the_task(step: Step, template: str) -> None:
-    prompt = prompts.build_prompt(step, answered(), NONCE, template=template)
+    prompt = prompts.build_prompt(step, make_answered_run(), NONCE, template=template)
     answers = "## Answers of the user\nQuestion: Which format?\nAnswer: Use a number.\n\n"
     assert f"100 %s.\n\n{answers}" in prompt
 
 
 def test_checks_are_made_without_answers() -> None:
-    assert "Use a number." not in prompts.build_prompt(Step.PREPARE, answered(), NONCE, rule_ids=["a.quality.clear"])
+    assert "Use a number." not in prompts.build_prompt(
+        Step.PREPARE, make_answered_run(), NONCE, rule_ids=["a.quality.clear"]
+    )
 
 
 def test_answers_are_added_to_a_template_of_the_user_without_them(tmp_path: Path) -> None:
     (tmp_path / "refine.md").write_text("Fix it: $task\n")
-    assert prompts.build_prompt(Step.REFINE, answered(), NONCE, folder=tmp_path).endswith(
+    assert prompts.build_prompt(Step.REFINE, make_answered_run(), NONCE, folder=tmp_path).endswith(
         "\n\n## Answers of the user\nQuestion: Which format?\nAnswer: Use a number.\n"
     )
     (tmp_path / "refine.md").write_text("Fix it: $task\n${answers}\n")
-    assert prompts.build_prompt(Step.REFINE, answered(), NONCE, folder=tmp_path).count("Use a number.") == 1
+    assert prompts.build_prompt(Step.REFINE, make_answered_run(), NONCE, folder=tmp_path).count("Use a number.") == 1
 
 
 def test_empty_answer_is_not_in_the_prompt() -> None:
-    assert "Answers of the user" not in prompts.build_prompt(Step.REFINE, answered(""), NONCE)
+    assert "Answers of the user" not in prompts.build_prompt(Step.REFINE, make_answered_run(""), NONCE)

@@ -41,7 +41,7 @@ class Way:
     setup: str = ""
     is_login_seen: bool = True
 
-    def writes(self, path: Path, text: str = "new\n", before: str = "") -> Turn:
+    def make_write(self, path: Path, text: str = "new\n", before: str = "") -> Turn:
         if not self.tool:
             return Turn(f"{path}\n```\n<<<<<<< SEARCH\n{before}=======\n{text}>>>>>>> REPLACE\n```\n")
         if self.path:
@@ -260,7 +260,7 @@ def test_a_client_edits_the_workspace_and_continues(
     client: Client, way: Way, server: ModelServer, project: Path
 ) -> None:
     last = Turn("Again.", asks=way.tool)
-    agent = client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool), last)
+    agent = client(way.make_write(project / "made.txt"), Turn("Fixed.", asks=way.tool), last)
     first = agent.answer(AgentRequest("PRODUCE", "the very first prompt", project), Watch(timeout=90))
     assert (project / "made.txt").read_text().strip() == "new"
     assert bool(first.usage.tokens) is (agent.preset.tokens is not None)
@@ -287,7 +287,7 @@ def test_a_run_turns_failing_tests_green(
     for old, new in (*scripted_fixer.FIRST, *scripted_fixer.SECOND):
         green = green.replace(old, new)
     done = (Turn("Done.", asks=way.tool),) if way.tool else ()
-    client(way.writes(path, wrong, red), *done, way.writes(path, green, wrong), *done)
+    client(way.make_write(path, wrong, red), *done, way.make_write(path, green, wrong), *done)
     words = ["--loop-task", "fix until green", "--loop-agent", f"{name}:{way.words}", "--loop-yes", "-q"]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
@@ -302,13 +302,13 @@ def test_a_client_writes_a_document_outside_the_workspace(
 ) -> None:
     document = tmp_path / "scratch" / "doc.md"
     document.parent.mkdir()
-    agent = client(way.writes(document), Turn("Written.", asks=way.tool))
+    agent = client(way.make_write(document), Turn("Written.", asks=way.tool))
     agent.answer(AgentRequest("PRODUCE", f"write {document}", project, document), Watch(timeout=90))
     assert document.read_text().strip() == "new"
 
 
 def test_a_judge_may_not_edit(client: Client, way: Way, project: Path) -> None:
-    agent = client(way.writes(project / "made.txt"), Turn("Judged."))
+    agent = client(way.make_write(project / "made.txt"), Turn("Judged."))
     agent.answer(AgentRequest("JUDGE", "is it good?", project), Watch(timeout=90))
     assert not (project / "made.txt").exists()
 
@@ -331,10 +331,10 @@ def test_an_acp_client_answers(
     client: Client, way: Way, server: ModelServer, project: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.setenv("GOOSE_MODEL", way.words)
-    client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool))
+    client(way.make_write(project / "made.txt"), Turn("Fixed.", asks=way.tool))
     agent = make_agent(f"acp:{words}", project, {})
     assert agent.answer(AgentRequest("PRODUCE", "fix it", project), Watch(timeout=90)).text == "Fixed."
     assert (project / "made.txt").exists()
-    server.script = [way.writes(project / "judged.txt"), Turn("Judged.")]
+    server.script = [way.make_write(project / "judged.txt"), Turn("Judged.")]
     assert agent.answer(AgentRequest("JUDGE", "is it good?", project), Watch(timeout=90)).text == "Judged."
     assert not (project / "judged.txt").exists()

@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def shell(command: str) -> Turn:
+def make_shell_turn(command: str) -> Turn:
     return Turn(tools=(("exec_command", {"cmd": command}),))
 
 
@@ -62,7 +62,7 @@ def test_codex_leaves_the_configuration_of_the_user_as_it_is(codex: Codex, proje
 
 
 def test_codex_edits_a_file_of_the_workspace(codex: Codex, server: ModelServer, project: Path) -> None:
-    agent = codex(shell("sed -i 's/a - b/a + b/' calc.py"), Turn("Mended."))
+    agent = codex(make_shell_turn("sed -i 's/a - b/a + b/' calc.py"), Turn("Mended."))
     reply = agent.answer(AgentRequest("PRODUCE", "Grüße: mend it", project), Watch())
     assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
     assert reply.text == "Mended."
@@ -75,9 +75,9 @@ def test_refine_continues_the_conversation_and_counts_new_tokens(
     codex: Codex, server: ModelServer, project: Path
 ) -> None:
     agent = codex(
-        shell("sed -i 's/a - b/a * b/' calc.py"),
+        make_shell_turn("sed -i 's/a - b/a * b/' calc.py"),
         Turn("First."),
-        shell("sed -i 's/a [*] b/a + b/' calc.py"),
+        make_shell_turn("sed -i 's/a [*] b/a + b/' calc.py"),
         Turn("Second."),
     )
     first = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch())
@@ -94,13 +94,13 @@ def test_refine_continues_the_conversation_and_counts_new_tokens(
 def test_codex_writes_a_document_outside_the_workspace(codex: Codex, project: Path, tmp_path: Path) -> None:
     document = tmp_path / "scratch" / "doc.md"
     document.parent.mkdir()
-    agent = codex(shell(f"echo '# Title' > {document}"), Turn("Written."))
+    agent = codex(make_shell_turn(f"echo '# Title' > {document}"), Turn("Written."))
     agent.answer(AgentRequest("PRODUCE", "write it", project, document), Watch())
     assert document.read_text() == "# Title\n"
 
 
 def test_a_judge_cannot_edit_and_answers_with_the_schema(codex: Codex, server: ModelServer, project: Path) -> None:
-    agent = codex(shell("rm calc.py"), Turn('{"passed": true, "reason": "yes", "evidence": "all"}'))
+    agent = codex(make_shell_turn("rm calc.py"), Turn('{"passed": true, "reason": "yes", "evidence": "all"}'))
     schema = JudgeAnswer.model_json_schema()
     reply = agent.answer(AgentRequest("JUDGE", "is it good?", project, schema=schema), Watch())
     assert (project / "calc.py").exists()

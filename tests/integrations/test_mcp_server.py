@@ -19,7 +19,7 @@ from tests.integrations.red_project import GREEN, RED, make_red_project
 Talk = Callable[[ClientSession], Awaitable[None]]
 
 
-def talk(folder: Path, conversation: Talk, *words: str) -> None:
+def hold_conversation(folder: Path, conversation: Talk, *words: str) -> None:
     """Start the server in a folder, and have a conversation with it."""
     parameters = StdioServerParameters(
         command=sys.executable, args=["-m", "pytest_loop", "mcp", *words], cwd=str(folder)
@@ -61,7 +61,7 @@ def test_server_judges_again_and_tells_what_changed(project: Path) -> None:
         [third] = await call(session, "evaluate")
         assert third["since_last_call"]["broken"] == ["test_calc.py::test_sum"]
 
-    talk(project, conversation)
+    hold_conversation(project, conversation)
 
 
 @pytest.mark.measured
@@ -85,7 +85,7 @@ def test_an_agent_can_neither_start_nor_confirm_a_run(project: Path) -> None:
         [diff] = await call(session, "diff")
         assert "there is no run in" in diff
 
-    talk(project, conversation)
+    hold_conversation(project, conversation)
 
 
 @pytest.mark.thorough
@@ -117,7 +117,7 @@ def test_a_finished_run_can_be_read(project: Path) -> None:
         history = getattr((await session.read_resource("loop://history")).contents[0], "text", "")
         assert json.loads(history)[-1]["event"] == "stopped"
 
-    talk(project, conversation)
+    hold_conversation(project, conversation)
 
 
 @pytest.mark.thorough
@@ -129,7 +129,7 @@ def test_nothing_to_judge_is_no_verdict(tmp_path: Path) -> None:
         assert answer["reason"].startswith("nothing to judge")
         assert await call(session, "rules") == []
 
-    talk(tmp_path, conversation)
+    hold_conversation(tmp_path, conversation)
 
 
 def test_missing_extra_is_named(tmp_path: Path) -> None:

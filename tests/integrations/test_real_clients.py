@@ -83,17 +83,17 @@ def run_client(name: str, folder: Path) -> str:
     return result.stdout + result.stderr
 
 
-def mend(name: str, project: Path) -> Turn:
+def make_fix(name: str, project: Path) -> Turn:
     way = WAYS[name]
     if name == "claude":  # it edits only what it has read
         return Turn(tools=(("Bash", {"command": "sed -i 's/a - b/a + b/' src/calc.py"}),), asks="Bash")
-    return way.writes(project / "src" / "calc.py", GREEN)
+    return way.make_write(project / "src" / "calc.py", GREEN)
 
 
 @pytest.mark.parametrize("name", ["claude", "gemini", "copilot"], indirect=True)
 def test_client_cannot_stop_before_the_rules_pass(name: str, project: Path, server: ModelServer) -> None:
     tool = "Bash" if name == "claude" else WAYS[name].tool
-    server.script = [Turn("Done.", asks=tool), mend(name, project), Turn("Now it is done.", asks=tool)]
+    server.script = [Turn("Done.", asks=tool), make_fix(name, project), Turn("Now it is done.", asks=tool)]
     output = run_client(name, project)
     bodies = [json.dumps(request.body) for request in server.requests]
     assert any("The rules do not pass: score 0 of 0.9, 0 of 1 rules pass." in body for body in bodies), output
@@ -104,7 +104,7 @@ def test_client_cannot_stop_before_the_rules_pass(name: str, project: Path, serv
 def test_client_asks_the_judge_through_mcp(name: str, project: Path, server: ModelServer) -> None:
     tool = CALLS[name][1]
     evaluate = Turn(tools=((tool, {}),), asks=tool)
-    server.script = [evaluate, mend(name, project), evaluate, Turn("Done.", asks=tool)]
+    server.script = [evaluate, make_fix(name, project), evaluate, Turn("Done.", asks=tool)]
     output = run_client(name, project)
     bodies = [json.dumps(request.body) for request in server.requests]
     assert any("assert -1 == 5" in body for body in bodies), output

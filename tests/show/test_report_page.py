@@ -62,7 +62,7 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.texts.append((self._open[-1] if self._open else "", data))
 
-    def inside(self, tag: str) -> list[str]:
+    def list_texts(self, tag: str) -> list[str]:
         return [text for own, text in self.texts if own == tag]
 
     @property
@@ -72,7 +72,7 @@ class Page(HTMLParser):
 
     @property
     def data(self) -> Any:
-        return json.loads(next(text for text in self.inside("script") if text.startswith("{")))
+        return json.loads(next(text for text in self.list_texts("script") if text.startswith("{")))
 
 
 def render_page(story: RunStory, status: str = "") -> Page:
@@ -100,9 +100,9 @@ def test_verdict_and_distance_come_first() -> None:
 def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
     story = RunStory("a", "b").evaluate(["a"]).refine().evaluate().add(Kind.PHASE_SWITCHED).end("threshold_reached")
     page = render_page(story)
-    assert page.inside("h1") == ["Completed"]
+    assert page.list_texts("h1") == ["Completed"]
     assert "rules that pass 2 of 2 score 1 threshold 0.9 iteration 2" in page.text
-    assert "The question" not in page.inside("h2")
+    assert "The question" not in page.list_texts("h2")
     assert "Continue with:" not in page.text
     assert "Failing rules" not in page.text
 
@@ -139,12 +139,12 @@ def test_outdated_score_is_marked(story: RunStory, text: str) -> None:
 
 def test_open_run_shows_its_status_and_resume_command() -> None:
     page = render_page(RunStory("a"), "running (crashed)")
-    assert "Not over yet" in page.inside("h1")
+    assert "Not over yet" in page.list_texts("h1")
     assert "rules that pass" not in page.text
     assert "status running (crashed)" in page.text
     assert "Nothing was judged yet." in page.text
     assert "No agent has changed anything." in page.text
-    assert page.inside("pre") == ["pytest-loop resume --run green", "pytest-loop history --run green"]
+    assert page.list_texts("pre") == ["pytest-loop resume --run green", "pytest-loop history --run green"]
 
 
 def test_answers_of_people_are_in_the_timeline() -> None:
@@ -155,20 +155,20 @@ def test_answers_of_people_are_in_the_timeline() -> None:
 
 def test_chart_marks_thresholds_phase_switch_and_best_and_has_a_text() -> None:
     page = render_page(build_small_run())
-    labels = page.inside("text")
+    labels = page.list_texts("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9", "phase A", "best", "2A", "2B")] == [
         "phase A", "A 0.8", "B 0.9", "2A", "best", "2B",
     ]  # fmt: skip
-    assert page.inside("desc") == [
+    assert page.list_texts("desc") == [
         "Score over 3 evaluations: 0 in iteration 1, 1 in iteration 2, 0.625 in iteration 2. The best is iteration 2."
     ]
-    assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in page.inside("title")
+    assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in page.list_texts("title")
 
 
 def test_run_with_phase_b_only_has_one_threshold() -> None:
     labels = render_page(
         RunStory(RunRule(id="a", description="a", phase=Phase.B), phase=Phase.B).evaluate(["a"])
-    ).inside("text")
+    ).list_texts("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9")] == ["B 0.9"]
 
 
@@ -177,10 +177,10 @@ def test_chart_of_a_long_run_drops_labels() -> None:
     for _ in range(59):
         story.evaluate(["a"]).refine()
     page = render_page(story.evaluate(["a"]))
-    labels = [text for text in page.inside("text") if text.isdigit() and int(text) > 1]
+    labels = [text for text in page.list_texts("text") if text.isdigit() and int(text) > 1]
     assert labels[:2] == ["3", "5"]
-    assert "20 more" not in page.inside("desc")[0]
-    assert "and 40 more" in page.inside("desc")[0]
+    assert "20 more" not in page.list_texts("desc")[0]
+    assert "and 40 more" in page.list_texts("desc")[0]
 
 
 def test_void_evaluation_and_signs_of_tampering_are_shown() -> None:
@@ -188,7 +188,7 @@ def test_void_evaluation_and_signs_of_tampering_are_shown() -> None:
     story = RunStory("a").evaluate(["a"], void=True, findings=[sign.model_dump()]).refine().evaluate()
     page = render_page(story)
     assert "iteration 1: sealed: tests/test_a.py was changed, and was put back" in page.text
-    assert any("void" in text for text in page.inside("title"))
+    assert any("void" in text for text in page.list_texts("title"))
     assert page.data["rounds"][0]["void"]
 
 
@@ -263,7 +263,7 @@ def test_oldest_texts_are_omitted_if_there_is_no_room() -> None:
 def test_added_and_removed_lines_are_marked() -> None:
     page = render_page(build_small_run())
     assert '<ins data-n="2">    <span class="y-k">return</span> <span class="y-m">12</span></ins>' in page.source
-    assert "shop.py" in page.inside("code")
+    assert "shop.py" in page.list_texts("code")
     assert "REFINE by scripted +2 −2 2.0 s" in page.text  # noqa: RUF001 - a minus sign
 
 
@@ -272,8 +272,8 @@ def test_whole_change_comes_before_the_score() -> None:
     diff = "--- a/shop.py\n+++ b/shop.py\n@@ -1 +1 @@\n-a = 1\n+a = 2"
     page = Page(render_report(story.state, story.events, change=diff))
     assert page.text.index("1 file changed") < page.text.index("Score over iterations")
-    assert diff in page.inside("template")
-    assert "the text" in Page(render_report(story.state, story.events, document="the text")).inside("pre")
+    assert diff in page.list_texts("template")
+    assert "the text" in Page(render_report(story.state, story.events, document="the text")).list_texts("pre")
 
 
 def test_prompts_answers_and_origin_are_shown() -> None:
@@ -282,7 +282,7 @@ def test_prompts_answers_and_origin_are_shown() -> None:
     asked = {"checks": [], "prompt": "Prepare", "agent": "claude"}
     story.events.append(make_event(story.state, "checks_prepared", asked, MOMENT))
     page = render_page(story)
-    assert [text for text in page.inside("pre") if text.startswith("Fix")] == ["Fixed", "Fix it"]
+    assert [text for text in page.list_texts("pre") if text.startswith("Fix")] == ["Fixed", "Fix it"]
     assert "PREPARE by claude Prompt Prepare" in page.text
     assert "git revision abc Python 3.12 Command line pytest -q" in page.text
 
@@ -290,8 +290,8 @@ def test_prompts_answers_and_origin_are_shown() -> None:
 def test_truncated_diff_of_several_files_is_parsed() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n[... 8 more lines of this diff left out ...]\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n\\ No newline"
     page = render_page(RunStory("a").evaluate(["a"]).refine(diff=diff))
-    assert page.inside("del") == ["a", "b"]
-    assert "[... 8 more lines of this diff left out ...]" in page.inside("b")
+    assert page.list_texts("del") == ["a", "b"]
+    assert "[... 8 more lines of this diff left out ...]" in page.list_texts("b")
 
 
 @pytest.mark.parametrize(
@@ -362,12 +362,12 @@ def test_parallel_steps_are_timed_once() -> None:
 
 def test_reports_of_agents_and_errors_are_shown() -> None:
     story = build_small_run()
-    assert "looked for the sum\nmended one line" in render_page(story).inside("pre")
+    assert "looked for the sum\nmended one line" in render_page(story).list_texts("pre")
     story = RunStory("a").evaluate(["a"]).add(Kind.CRITIQUE_DONE, issues=[])
     story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer", agent="scripted", seconds=3)
     story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer again", final=True).end("phase_error")
     page = render_page(story)
-    assert page.inside("h1") == ["Failed"]
+    assert page.list_texts("h1") == ["Failed"]
     assert "REFINE by scripted failed no answer" in page.text
     assert "last error no answer again" in page.text
     assert "1 REFINE (failed) scripted 3.0 s" in read_ledger(story)
@@ -409,7 +409,7 @@ def test_page_is_self_contained_and_runs_only_its_own_script() -> None:
     source = render_report(build_small_run().state, build_small_run().events)
     assert not re.findall(r"https?:|src=|@import|url\(|<link|<iframe", source)
     page = Page(source)
-    scripts = page.inside("script")
+    scripts = page.list_texts("script")
     assert len(scripts) == 2
     digest = base64.b64encode(hashlib.sha256(scripts[1].encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -267,15 +267,15 @@ def test_score_at_the_threshold_passes_and_below_fails(total: int, data: st.Data
     threshold = Fraction(passing, total)
     rules = [build_rule(f"a.x.{at}", WARN) for at in range(total)]
 
-    def passed(number: int) -> bool:
+    def is_passing(number: int) -> bool:
         criteria = Criteria(
             name="x", source="x", rules=tuple(rules), thresholds={Phase.A: threshold, Phase.B: threshold}
         )
         reported = {rule.id: [PASSED if at < number else FAILED] for at, rule in enumerate(rules)}
         return evaluate_criteria(criteria, Phase.B, reported).passed
 
-    assert passed(passing)
-    assert passing == 0 or not passed(passing - 1)
+    assert is_passing(passing)
+    assert passing == 0 or not is_passing(passing - 1)
 
 
 @pytest.mark.parametrize(
