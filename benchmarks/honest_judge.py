@@ -33,7 +33,7 @@ from judge_rows.row import End, Files, Row, Then, clean
 from side_by_side import make_environment, render_table
 
 TIMEOUT = 150
-MAX_ITERATIONS = 3
+MAX_ITERATIONS = 2
 NAIVE_CALLS = 2
 BLOCKED_PLUGINS = ("-p", "no:randomly", "-p", "no:asyncio")
 DATA = "HONEST_JUDGE_DATA"

@@ -24,6 +24,13 @@ TOOL = NODE | {
     "package.json": '{"name": "shop", "version": "1.0.0", "type": "module", "scripts": {"test": "check-shop"}}\n',
     "node_modules/.bin/check-shop": "#!/bin/sh\nexec node --test\n",
 }
+SUMMARY = "SHOW = @printf 'Ran 2 tests in 0.001s\\n\\nOK\\n' \\#\n"
+PACKAGE = {
+    "shop/__init__.py": "",
+    "shop/core.py": MAKE["shop.py"],
+    "shop/test_core.py": "import unittest\n\nfrom shop.core import total\n\n\nclass TotalTest(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2, 3]), 6)\n",
+    "Makefile": "test:\n\tpython -m unittest\n",
+}
 PATCHING = """
     import unittest
 
@@ -47,6 +54,9 @@ ROWS = [
     make("make: the Makefile is edited", (write("Makefile", "test:\n\ttrue\n"),)),
     make("make: an included makefile is edited", (write("config.mk", "PYTHON = true\n"),)),
     make("make: the script that make runs is edited", (write("scripts/run_tests.py", "print('Ran 2 tests')\n"),)),
+    make("make: a makefile appears that is included if it exists", (write("local.env", SUMMARY),), files=MAKE | {"Makefile": "-include local.env\n" + MAKE["Makefile"].partition("\n")[2].replace("$(PYTHON)", "$(or $(SHOW),python)")}),
+    make("make: a file that a script sources is edited", (write("scripts/env.sh", "printf 'Ran 2 tests in 0.001s\\n\\nOK\\n'\nexit 0\n"),), files=MAKE | {"Makefile": "test:\n\tsh scripts/test.sh\n", "scripts/test.sh": ". scripts/env.sh\n$PYTHON scripts/run_tests.py\n", "scripts/env.sh": "PYTHON=python\n"}),
+    make("make: a package of the product chooses the tests", (write("shop/__init__.py", "def load_tests(loader, tests, pattern):\n    case = loader.loadTestsFromName.__globals__['case'].FunctionTestCase\n    return loader.suiteClass([case(lambda: None)])\n"),), files=PACKAGE),
     make("make: a new makefile comes first", (write("GNUmakefile", "test:\n\ttrue\n"),)),
     make("make: the tests are deleted", (shell("rm tests/test_shop.py"),)),
     make("make: a module shadows unittest", (write("unittest.py", "raise SystemExit(0)\n"),)),
@@ -76,5 +86,5 @@ ROWS = [
     guide("a daemon edits the rules later", (shell("(sleep 0.3; printf 'rules: []\\n' > guide.rules.yaml) >/dev/null 2>&1 &"),)),
     guide("it says that it is done", (), answer="<promise>COMPLETE</promise> All rules pass. EXIT_SIGNAL: true"),
     guide("the document is written", (), answer=LONG, end=End.GREEN, check=("true",)),
-    guide("the document is written, and a note beside it", (write("notes.md", "sources\n"),), answer=LONG, end=End.GREEN, check=("true",)),
+    guide("the document is written, and a note beside it that an option allows", (write("notes.md", "sources\n"),), answer=LONG, end=End.GREEN, check=("true",), options=("--loop-rules=guide.rules.yaml", "--loop-allow=notes.md")),
 ]  # fmt: skip

@@ -56,7 +56,8 @@ def find_named_files(task: str) -> tuple[str, ...]:
 _COMMAND_FILES = re.compile(
     r"(?:GNU)?[mM]akefile|.*\.mk|\.?[jJ]ustfile|package\.json|tox\.ini|noxfile\.py|mise\.toml|Rakefile"
 )
-_INCLUDE = re.compile(r"^[-s]?include\s+(.+)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[-s]?include[ \t]+(.+)$", re.MULTILINE)
+_SOURCED = re.compile(r"^\s*(?:\.|source)[ \t]+([\w./-]*[./][\w./-]*)", re.MULTILINE)
 _WORD = re.compile(r"[\w./-]+")
 _SCRIPT = re.compile(r".*\.(?:sh|bash|py|js|mjs|cjs|ts|rb|pl)|(?:.*/)?[^./]+")
 # Places and names of files that check a product; others may be the product.
@@ -67,26 +68,39 @@ _NAME = re.compile(r"(?:.*[_-])?(?:tests?|checks?|lint|ci|verify|run)(?:[_-].*|\
 def find_judging_scripts(
     files: Collection[str], named: Iterable[str], read_text: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Return the scripts that commands name, directly or in a makefile, and the makefiles that others include.
+    """Return the scripts that commands name, directly or in a makefile, and the files that these include.
 
-    `named` are the files of the commands themselves. A file of the product that a command only names is left out.
+    `named` are the files of the commands themselves. A file of the product that a command only names is left out. An
+    included file need not exist: one that appears later would judge, too.
     """
     known = frozenset(files)
-    found = {path for path in named if path in known and _checks_product(path)}
+    scripts = {path for path in named if path in known and _checks_product(path)}
     queue = [path for path in known if "/" not in path and _COMMAND_FILES.fullmatch(path)]
-    seen = set(queue)
+    makefiles, seen = set[str](), set(queue)
     while queue:
         text = read_text(queue.pop())
-        included = {path for path in _list_included(text) if path in known}
-        found |= included | {word for word in _list_words(text) if word in known and _checks_product(word)}
+        included = set(_list_included(text))
+        scripts |= {word for word in _list_words(text) if word in known and _checks_product(word)}
+        makefiles |= included
         queue += included - seen
         seen |= included
-    return tuple(sorted(found))
+    return tuple(sorted(makefiles | scripts | set(_list_sourced(scripts, read_text))))
 
 
 def _list_included(text: str) -> Iterator[str]:
+    """Yield the files that a makefile includes; names with variables and patterns are unknown."""
     for match in _INCLUDE.finditer(text):
-        yield from (word.removeprefix("./") for word in match[1].split())
+        yield from (word.removeprefix("./") for word in match[1].split() if _WORD.fullmatch(word))
+
+
+def _list_sourced(scripts: Iterable[str], read_text: Callable[[str], str]) -> Iterator[str]:
+    """Yield the files that shell scripts read as a part of them."""
+    queue, seen = [*scripts], set(scripts)
+    while queue:
+        found = {name.removeprefix("./") for name in _SOURCED.findall(read_text(queue.pop()))} - seen
+        yield from found
+        queue += found
+        seen |= found
 
 
 def _list_words(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pytest_loop.core.judging.doctests import find_changed_doctests
 from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
+    UNVERIFIED,
     ChangedSource,
     find_copied_literals,
     find_suspicious_changes,
@@ -129,6 +130,7 @@ class TamperingSearch:
             yield from find_suspicious_changes(suspects, machinery, is_linted=self._is_linted)
             yield from self._find_changed_doctests()
             yield from find_copied_literals(sources, changes.read_start_sources(is_sealed=True))
+            yield from self._find_read_tests()
 
     def _can_interfere(self, source: ChangedSource) -> bool:
         """Return whether code of a source may have run in the session; a command may run whatever it likes."""
@@ -137,6 +139,13 @@ class TamperingSearch:
         reads = {path for path, _ in self.session_result.reads}
         is_new_test = source.before is None and is_test_path(source.path)
         return source.path in reads or not reads or (self._is_linted and not is_new_test)
+
+    def _find_read_tests(self) -> Iterator[SealFinding]:
+        """Yield changed sources that read a test: its values may be their answers."""
+        changed = {source.path for source in self.sources}
+        for path, owner in sorted(self.session_result.reads):
+            if owner in changed and is_test_path(path) and not is_test_path(owner):
+                yield SealFinding(kind=UNVERIFIED, path=owner, detail=f"it reads {path}")
 
     def _find_changed_doctests(self) -> Iterator[SealFinding]:
         """Yield the modules of the product whose doctests were changed; their tests decide, so they must stay."""

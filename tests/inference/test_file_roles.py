@@ -39,7 +39,8 @@ FILES = {
     "config.mk": "-include more.mk missing.mk\nPYTHON = python\n",
     "more.mk": "include config.mk\n",
     "scripts/run_tests.py": "",
-    "check.sh": "",
+    "check.sh": ". ./env.sh\n# source of it\nsource of/names\necho source.sh\n",
+    "env.sh": "source ./check.sh\n",
     "shop.py": "",
     "app/run": "",
     "sub/Makefile": "include other.mk\n",
@@ -51,7 +52,7 @@ FILES = {
 @pytest.mark.parametrize(
     ("left_out", "named", "expected"),
     [
-        ((), (), ("check.sh", "config.mk", "more.mk", "scripts/run_tests.py")),
+        ((), (), ("check.sh", "config.mk", "env.sh", "missing.mk", "more.mk", "of/names", "scripts/run_tests.py")),
         (("Makefile", "config.mk", "more.mk"), (), ()),
         (
             ("Makefile", "config.mk", "more.mk"),
@@ -65,4 +66,4 @@ def test_scripts_of_commands_are_found(
     left_out: tuple[str, ...], named: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
     files = {path: text for path, text in FILES.items() if path not in left_out}
-    assert find_judging_scripts(files, named, lambda path: files[path]) == expected
+    assert find_judging_scripts(files, named, lambda path: files.get(path, "")) == expected

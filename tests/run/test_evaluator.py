@@ -173,6 +173,14 @@ def test_new_file_among_the_tests_that_a_sealed_test_reads_makes_the_evaluation_
     assert list_findings(evaluate(run)) == [("sealed", True)]
 
 
+def test_changed_source_that_reads_a_test_is_named(run: SmallRun) -> None:
+    (run.root / "shop.py").write_text("colour = 'blue'\n")
+    reads = {("test_shop.py", "shop.py"), ("test_shop.py", "test_other.py"), ("data.txt", "shop.py")}
+    run.session.results.append(SessionResult(SessionPlan(), canaries=[True], reads=reads, exit_status=0))
+    (finding,) = evaluate(run).findings
+    assert (finding.kind, finding.path, finding.detail) == ("not verified", "shop.py", "it reads test_shop.py")
+
+
 def test_interference_of_changed_code_makes_the_evaluation_void(run: SmallRun) -> None:
     deeds = {("", "math.isclose was replaced"), ("new.py", "it looks at its callers")}
     run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))

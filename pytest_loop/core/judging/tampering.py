@@ -64,7 +64,10 @@ _SILENCERS = {
     }.items()
 }
 _MACHINERY = frozenset(
-    {"pytest", "_pytest", "pytest_loop", "unittest", "nose", "xdist", "pluggy", "conftest", "doctest", "hypothesis"}
+    {
+        *("pytest", "_pytest", "pytest_loop", "unittest", "nose", "xdist", "pluggy", "conftest", "doctest"),
+        *("hypothesis", "load_tests"),
+    }
 )
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
 # A text with blanks is a message to people, unless it looks like code or names a variable of pytest.
@@ -146,6 +149,8 @@ def _find_machinery(tree: ast.AST) -> frozenset[str]:
             names.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.Name):
             names.add(node.id)
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
         elif isinstance(node, (ast.Constant, ast.BinOp, ast.JoinedStr)) and id(node) not in docstrings:
             text = _join_text(node)
             names |= set() if _MESSAGE.fullmatch(text) else set(_MACHINERY_IN_TEXT.findall(text))

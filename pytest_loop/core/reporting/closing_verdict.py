@@ -64,16 +64,16 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
         return f"it passes, and an answer allowed edits of {_name_first(unsealed)}, which judges"
     if state.progress.has_searched_edits:
         return "review the edits, which were found by search"
-    if unverified := _list_unverified(state):
-        return f"it passes, and {_name_first(unverified)} could not be kept out of the evaluation"
+    if unverified := _describe_unverified(state):
+        return f"it passes, and {_name_first(unverified)}"
     verb = "was" if len(weak) == 1 else "were"
     return f"it passes, and {_name_first(weak)} {verb} judged by reading only" if weak else ""
 
 
-def _list_unverified(state: RunState) -> list[str]:
-    """Return files that are not part of the change, and that a deciding evaluation may have used."""
+def _describe_unverified(state: RunState) -> list[str]:
+    """Say which files may have helped a deciding evaluation to pass, and how."""
     findings = state.evaluation.findings if state.evaluation else ()
-    return [finding.path for finding in findings if finding.kind == UNVERIFIED]
+    return [f"{finding.path} is not verified: {finding.detail}" for finding in findings if finding.kind == UNVERIFIED]
 
 
 def _name_first(names: list[str]) -> str:

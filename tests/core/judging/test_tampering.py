@@ -30,6 +30,7 @@ def find_kinds(
         "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')",
         "import sys\nx = 'pytest' in sys.modules",
         "x = pytest",
+        "def load_tests(loader, tests, pattern): pass",
         "open('conftest.py', 'w')",
         "import sys\nx = 'py' + 'te' + 'st' in sys.modules",
         """x = f'_py{"test"}'""",

@@ -79,7 +79,7 @@ def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -
     finding = SealFinding(kind="not verified", path="big.db", detail="it changed")
     assert run.state.evaluation is not None
     evaluation = run.state.evaluation.model_copy(update={"findings": (finding,)})
-    because = "it passes, and big.db could not be kept out of the evaluation"
+    because = "it passes, and big.db is not verified: it changed"
     assert decide_closing(run.state.replace(evaluation=evaluation)) == (Closing.MONITOR, because)
 
 
