@@ -9,7 +9,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
-from pytest_loop.core.model.vocabulary import BUILTIN, Reason, Status, Step, Target, parse_reason
+from pytest_loop.core.model.vocabulary import BUILTIN, Place, Reason, Status, Step, Target, parse_reason
 from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_closing, list_judged_rules
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern, list_alternatives, render_attempt
 from pytest_loop.core.reporting.outcome import ArtifactStatus, compute_distance, get_artifact_status
@@ -166,11 +166,13 @@ def render_question(state: RunState) -> Iterator[str]:
 
 def _list_commands(state: RunState) -> Iterator[str]:
     """Return the commands that look at a run, and the one that undoes it."""
-    has_edits = state.has_agent_worked and state.setup.target is Target.WORKSPACE
+    is_interrupted = state.current_step is Place.REFINE and parse_reason(state.stop.reason) is Reason.USER_STOP
+    has_edits = (state.has_agent_worked or is_interrupted) and state.setup.target is Target.WORKSPACE
+    undo = "pytest-loop restore 0" + (" (unfinished edits stay until then)" if is_interrupted else "")
     commands = {
         "diff": "pytest-loop diff" if state.has_agent_worked else "",
         "report": "pytest-loop report",
-        "undo": "pytest-loop restore 0" if has_edits else "",
+        "undo": undo if has_edits else "",
     }
     return (f"{name}: {command}" for name, command in commands.items() if command)
 

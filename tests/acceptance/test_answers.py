@@ -38,6 +38,8 @@ WRITER = """\
             return "password=1\\n"
         if "broken" in task:
             return None
+        if "dear" in task:
+            return pytest_loop.AgentReply(text="try\\n", usage={"cost_usd": 30})
         return f"try {request.iteration}\\n"
 """
 LOGIN = """\
@@ -90,6 +92,7 @@ def read_events(project: Path, alias: str = "notes") -> list[dict[str, Any]]:
         pytest.param("write notes", ("-o", "loop_stop_when=stuck 2"), "stuck", marks=pytest.mark.thorough),
         pytest.param("write notes", ("-o", "loop_auto_retry_on_test_fail=no"), "no_auto_retry", marks=pytest.mark.thorough),
         pytest.param("write notes", ("--loop-max-iterations=1",), "iteration_limit", marks=pytest.mark.thorough),
+        pytest.param("write dear notes", (), "budget_exceeded", marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_answered_run_goes_on_to_success(

@@ -467,6 +467,9 @@ def test_step_that_breaks_its_contract_is_repeated_once_and_ends_the_run(project
     assert " · phase_error: " in done.stdout
     state = read_state(project, ALIAS)
     assert (state["status"], state["stop"]["reason"]) == ("failed", "phase_error")
+    complaint = "PRODUCE failed: expected a document, found an empty answer\n"
+    assert complaint in run("--loop-status").stdout
+    assert run("--loop-resume").stdout.startswith(f"{ALIAS} continues after phase_error\n{complaint}")
 
 
 def test_run_that_reaches_its_limit_tells_the_distance_to_success(project: Path, run: Pytest) -> None:

@@ -276,6 +276,13 @@ def test_failure_of_an_agent_that_cannot_judge_offers_another_one() -> None:
     assert f"continue: pytest-loop resume --run green {flag}" in end(story)
 
 
+def test_stop_of_a_working_agent_says_how_to_undo_what_it_left() -> None:
+    story = RunStory("a.x").evaluate(["a.x"]).add(Kind.CRITIQUE_DONE, issues=[]).end("enough")
+    assert (
+        end(story)[-1] == "report: pytest-loop report · undo: pytest-loop restore 0 (unfinished edits stay until then)"
+    )
+
+
 def test_failure_without_an_agent_says_how_to_name_one() -> None:
     story = RunStory("a.x", agents=()).evaluate(["a.x"])
     story.add(Kind.PHASE_ERROR, step="REFINE", reason="nobody to ask", final=True).end("phase_error")
