@@ -37,7 +37,9 @@ class SetupQuestions:
 
     def ask(self, answers: SetupAnswers, suggestion: str, limit: int) -> SetupAnswers:
         """Return the answers to all questions; the files of a project need only the commands that judge them."""
-        self.console.print_line("set-up      at most six questions: Enter takes what stands in brackets, Ctrl-D ends it")
+        self.console.print_line(
+            "set-up      at most six questions: Enter takes what stands in brackets, Ctrl-D ends it"
+        )
         kind = self._ask_kind(suggestion)
         answers = replace(answers, ideal=self._ask_ideal(answers.ideal))
         if kind == PROJECT:

@@ -14,6 +14,8 @@ from pytest_loop.core.model.vocabulary import Reason, parse_reason
 from pytest_loop.core.reporting.escalation import ask_question, compare_values, list_alternatives
 
 YES = ("y", "yes")
+# The first session after a pause is cold, and may take longer than those before it.
+_LEAST_ROOM = {"seconds": 60}
 _FIELDS = {"usd": "usd", "tokens": "tokens", "seconds": "max_completed_phase_seconds"}
 
 
@@ -63,7 +65,7 @@ def make_room(state: RunState) -> dict[str, Any]:
         room["max_iterations"] = state.iteration + 1
     for name, (used, limit) in get_budgets(state).items():
         if used is not None and is_used_up(used, limit):
-            amount = used + used / state.iteration
+            amount = used + max(used / state.iteration, _LEAST_ROOM.get(name, 0))
             room[_FIELDS[name]] = amount if name == "usd" else math.ceil(amount)
     return room
 

@@ -93,6 +93,8 @@ def test_time_limit_is_raised_by_what_an_iteration_took() -> None:
     run = SCRIPTS[Reason.BUDGET_EXCEEDED]().finish()
     assert make_room(run.state) == {"max_completed_phase_seconds": 1248}
     assert answer(run).state.max_completed_phase_seconds == 1248
+    short = run.state.replace(completed_phase_seconds=3, max_completed_phase_seconds=2)
+    assert make_room(short) == {"max_completed_phase_seconds": 63}
 
 
 def test_limits_of_the_user_come_before_that_room() -> None:
