@@ -34,6 +34,7 @@ class NumericGoal:
 def parse_coverage_threshold(text: str) -> NumericGoal | None:
     """Return the line coverage that a text demands, in percent."""
     text = _TEN.sub(lambda ten: str(int(_TENS[ten["ten"].lower()]) + 5 * bool(ten["half"])), text)
+    text = re.sub(r"\bfrom \d[\d.]{0,5}\s?(?:%|percent)?(?= to\b)", "", text, flags=re.IGNORECASE)
     if match := _PERCENT.search(text):
         value = float(match["value"] or match["share"])
     elif match := _BARE_NUMBER.search(text):

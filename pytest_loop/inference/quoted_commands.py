@@ -48,9 +48,16 @@ _PROGRAM = re.compile(
     r"\./\S|(?:make|just) [\w.:/-]+$|(?:npm|npx|pnpm|yarn|uv|poetry|python3?|cargo|node|bash|sh|docker|git) \S"
 )
 _PASSING = re.compile(
-    r"\s{1,9}(?:(?:all|both) )?(?:pass(?:es)?|succeeds?|exits? (?:with )?0|returns? 0|(?:is|are) (?:clean|green)"
-    r"|runs? (?:without errors?|clean\w*))\W*$",
+    r"\s{1,9}(?:(?:all|both|finally) )?(?:pass(?:es)?|succeeds?|works?|finish(?:es)?|stops? failing|no longer fails?"
+    r"|exits? (?:with )?0|returns? 0|(?:is|are) (?:(?:all|both) )?(?:clean|green|happy|ok|fine|quiet)"
+    r"|(?:runs?|goes|go|comes? back) (?:through|without errors?|clean\w*))\W*$",
     re.IGNORECASE,
+)
+
+
+# A number to compare with, or a verb: a sentence about a command.
+_SENTENCE = re.compile(
+    r"[<>]=?\s*\d|\s(?:is|are|has|have|does|doesn't|gives|says|reports|prints|shows)\s", re.IGNORECASE
 )
 
 
@@ -59,4 +66,4 @@ def parse_commands(completion: str) -> tuple[str, ...]:
     text = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
     parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
     are_commands = all(is_command(part, "", "") or _PROGRAM.match(part) for part in parts)
-    return tuple(parts) if are_commands and not re.search(r"[<>]=?\s*\d", text) else ()
+    return tuple(parts) if are_commands and not _SENTENCE.search(text) else ()

@@ -115,7 +115,7 @@ _ALL_CHECKS = _compile(
 )
 _CI = r"(?:the |our )?(?:ci(?: checks?)?|(?:ci |build )?pipelines?|github actions?)"
 _CI_CHECKS = _compile(
-    rf"\b{_CI}(?: (?:is|are|runs?|to|be|should|must|has))* (?:{_GOOD}|{_BAD})\b",
+    rf"\b{_CI}(?: (?:is|are|runs?|to|be|should|must|has))* (?:{_GOOD}|fail(?:s|ed|ing)|broken|red)\b",
     rf"\b(?:fix|repair|unbreak) {_CI}(?=\s*(?:$|[,.;:!]|(?:and|again|in|on|until|by|without)\b))",
     r"\bbuild (?:on|in) (?:ci|github actions?|the pipeline)\b",
 )
