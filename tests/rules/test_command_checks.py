@@ -129,6 +129,32 @@ def test_a_tool_that_a_command_names_and_is_missing_is_an_error(
         run(command)
 
 
+@pytest.mark.parametrize(
+    ("program", "output", "tool"),
+    [
+        ("npm", "> eslint .\nsh: 1: eslint: not found", "eslint"),
+        (
+            "npx",
+            'npm error npx canceled due to missing packages and no YES option: ["tsc@2.0.4"]\nnpm error A log',
+            "tsc",
+        ),
+        ("npm", "sh: 1: ./build.sh: not found", ""),
+    ],
+)
+def test_a_package_that_a_script_calls_and_is_missing_is_an_error(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, output: str, tool: str
+) -> None:
+    stub = tmp_path / program
+    stub.write_text(f"#!/bin/sh\necho '{output}' >&2\nexit 127\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    if not tool:
+        assert run({"command": f"{program} run lint"})
+        return
+    with pytest.raises(CheckError, match=rf"cannot run `{program} run lint`: {tool} is not installed here"):
+        run({"command": f"{program} run lint"})
+
+
 def test_a_program_that_is_judged_itself_fails_if_it_cannot_start(run: Run, tmp_path: Path) -> None:
     line = "expected the check to pass, found cannot run"
     assert run({"command": "{artifact} --help"}, "x", "tool.sh")[0].startswith(line)

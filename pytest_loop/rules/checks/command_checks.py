@@ -34,6 +34,9 @@ _PLACE = re.compile(r"(?<![\w./-])(/?(?:[\w.@+-]+/)*[\w.@+-]+\.\w+)[:(](\d+)")
 _MISSING_TOOL = re.compile(
     r"(?:(?<=[ :])(?P<program>[^\s:]+): (?:command )?not found|: No module named '?(?P<module>[\w.]+)'?)\s*\Z"
 )
+# What npx says of a package that is not installed, and the programs that run the scripts of a package.
+_MISSING_PACKAGE = re.compile(r"npx canceled due to missing packages[^\[]*\[\"(?P<package>@?[^\"@]+)")
+_PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
 
 
 def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
@@ -68,11 +71,17 @@ def _is_judged_itself(program: str, context: Context) -> bool:
 
 
 def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
-    """Return the program or module that a command names and that is not installed, by what a shell or Python says."""
+    """Return the program, module or package that is not installed, by what a shell, Python or npx says.
+
+    A command names it, or the script of a package, which finds it only among the installed packages.
+    """
     words = re.split(r"[\s;&|()]+", line)
+    if "npx" in words and (package := _MISSING_PACKAGE.search(completed.stderr)):
+        return package["package"]
     match = _MISSING_TOOL.search(completed.stderr)
     name = (match["program"] or match["module"] or "") if match else ""
     is_named = name in words if match and match["program"] else name and ("-m", name) in pairwise(words)
+    is_named = is_named or (completed.exit_code == 127 and "/" not in name and not _PACKAGE_MANAGERS.isdisjoint(words))
     return name if is_named else ""
 
 
