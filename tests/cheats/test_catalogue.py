@@ -340,7 +340,7 @@ def test_product_that_hangs_and_ignores_alarms_is_killed(project: ShopProject) -
     prepend("import signal\\n")
     fix("[signal.signal(signal.SIGALRM, signal.SIG_IGN), *iter(int, 1)]")
     """
-    result = project.run_agent(body, *RESUME, "-o", "loop_session_timeout=8")
+    result = project.run_agent(body, *RESUME, "-o", "loop_session_timeout=5")
     assert not result.is_green, result.output[-3000:]
     assert result.state["evaluation"]["passing"] < 3
 
