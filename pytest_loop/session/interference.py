@@ -18,7 +18,7 @@ import pytest
 
 from pytest_loop.session.equality import contains_everything, equals_everything, list_classes
 from pytest_loop.session.locations import Locations
-from pytest_loop.session.test_modules import TestModule
+from pytest_loop.session.test_modules import TestModule, is_test_support
 
 Found = tuple[str, str]
 # Packages that run tests and report them.
@@ -76,15 +76,18 @@ class InterferenceWatch:
         self._spaces = list_namespaces()
         self._core = [space for space in self._spaces if space.module in _CORE]
         self._test_modules: list[TestModule] = []
+        self._imported: frozenset[str] = frozenset()
+        self._paths: dict[str, str | None] = {}
         self.found: set[Found] = set()
 
     def start(self) -> None:
         """Observe audit events until the process ends: a hook cannot be removed."""
         sys.addaudithook(self._observe)
 
-    def watch_tests(self, modules: Iterable[ModuleType]) -> None:
-        """Remember what the modules of collected tests, and those that help them, define."""
+    def watch_tests(self, modules: Iterable[ModuleType], imported: Iterable[str]) -> None:
+        """Remember what the modules of collected tests, and those that help them, define and have imported."""
         self._test_modules = [TestModule(module) for module in modules]
+        self._imported = frozenset(imported)
 
     def check_core(self) -> None:
         """Look whether code that makes outcomes was replaced."""
@@ -98,6 +101,7 @@ class InterferenceWatch:
                 self.found.update(self._find_replaced(space))
         if is_end:
             self.found.update(self._find_blind_classes())
+            self.found.update(found for name in self._imported for found in self._find_replaced_imports(name))
             changes = (name for module in self._test_modules for name in module.find_changes())
             self.found.update(("", f"{name} was replaced") for name in changes)
 
@@ -111,6 +115,17 @@ class InterferenceWatch:
             if path is not None or space.is_machinery or _is_builtin(value):
                 yield path or "", f"{space.name}.{name} was replaced"
 
+    def _find_replaced_imports(self, name: str) -> Iterator[Found]:
+        """Yield the functions of a library that tests import, and that the product defines."""
+        module = sys.modules.get(name)
+        files = (getattr(sys.modules.get(part), "__file__", None) for part in (name, name.partition(".")[0]))
+        if any(self._find_project_path(file or "<none>") is not None for file in files):
+            return
+        for key, value in list(getattr(module, "__dict__", {}).items()):
+            path = self._locate(value) if callable(value) else None
+            if path is not None and not is_test_support(self._root / path, self._root):
+                yield path, f"{name}.{key} was replaced"
+
     def _locate(self, value: Any) -> str | None:
         """Return the file of the project that holds the code of a value, or None."""
         code = getattr(getattr(value, "__func__", getattr(value, "fget", value)), "__code__", None)
@@ -121,11 +136,12 @@ class InterferenceWatch:
 
     def _find_project_path(self, filename: str) -> str | None:
         """Return the path of a file relative to the project, or None for other files."""
-        if filename.startswith("<"):  # code that was made from text
-            return None
-        path = self._root / filename
-        is_inside = path.is_relative_to(self._root) and self._locations.is_in_project(str(path))
-        return path.relative_to(self._root).as_posix() if is_inside else None
+        if filename not in self._paths:
+            path = self._root / filename
+            is_inside = path.is_relative_to(self._root) and self._locations.is_in_project(str(path))
+            is_text = filename.startswith("<")  # code that was made from text
+            self._paths[filename] = path.relative_to(self._root).as_posix() if is_inside and not is_text else None
+        return self._paths[filename]
 
     # -- objects that equal everything
 

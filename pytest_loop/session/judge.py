@@ -167,7 +167,7 @@ class JudgingSession:
         if self.order is not None and self.order.canary:
             from pytest_loop.session.canary import Canary
             from pytest_loop.session.interference import WATCH
-            from pytest_loop.session.test_code import find_replaced_tests
+            from pytest_loop.session.test_code import find_replaced_tests, list_imports
             from pytest_loop.session.test_modules import find_test_modules
 
             root = self.config.rootpath
@@ -175,7 +175,7 @@ class JudgingSession:
             replaced = find_replaced_tests(session.items, modules, root)
             binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
             watch = self.config.stash[WATCH]
-            watch.watch_tests(modules)
+            watch.watch_tests(modules, list_imports(modules))
             canary = Canary(self.order.canary, watch, self.signals.report_canary)
             self.config.pluginmanager.register(canary, "loop-canary")
         if (shard := self.settings.shard or (self.order.shard if self.order else None)) is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from doctest import DocTest
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from pytest_loop.core.judging.doctests import read_examples
 from pytest_loop.session.test_modules import is_test_support
 
 _MAX_LAYERS = 20
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
 
 def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleType], root: Path) -> frozenset[str]:
@@ -25,28 +27,31 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
 
     Tests that are generated are among them too: compare the answer with that of a session before the first edit.
     """
-    sources: dict[Path, _Source] = {}
     replaced: set[str] = set()
     for item in items:
         if isinstance(item, pytest.Function):
             layers = list(_list_layers(item.obj))
-            source = sources.setdefault(item.path, _Source(item.path))
+            source = _read_source(item.path)
             if not source.has_function(layers):
                 replaced.add(item.nodeid.partition("[")[0])
         elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
-            source = sources.setdefault(item.path, _Source(item.path))
+            source = _read_source(item.path)
             if not source.has_doctest(item.dtest):
                 replaced.add(item.nodeid)
-    imported: set[str] = set()
     for module in modules:
         path = Path(module.__file__ or "")
-        source = sources.setdefault(path, _Source(path))
-        functions = ((name, list(_list_layers(vars(module).get(name)))) for name in source.fixed_names)
-        replaced |= {f"{_shorten(path, root)}::{name}" for name, layers in functions if not source.has_function(layers)}
-        imported |= source.list_imports(module.__package__ or "")
-    paths = {name: _find_support(name, root) for name in imported.intersection(sys.modules)}
+        source = _read_source(path)
+        replaced |= {f"{_shorten(path, root)}::{name}" for name in source.find_changes(vars(module))}
+    paths = {name: _find_support(name, root) for name in list_imports(modules)}
     faked = (path for name, path in paths.items() if path and getattr(sys.modules[name], "__file__", "") != str(path))
     return frozenset(replaced.union(_shorten(path, root) for path in faked))
+
+
+def list_imports(modules: Iterable[ModuleType]) -> set[str]:
+    """Return the full names of the modules that these have imported."""
+    sources = ((_read_source(Path(module.__file__ or "")), module.__package__ or "") for module in modules)
+    names = {name for source, package in sources for name in source.list_imports(package)}
+    return names.intersection(sys.modules)
 
 
 def _shorten(path: Path, root: Path) -> str:
@@ -97,14 +102,37 @@ class _Source:
     def _examples(self) -> dict[str, list[tuple[str, str]]]:
         return read_examples(self._path.read_text(encoding="utf-8", errors="replace"))
 
-    @property
-    def fixed_names(self) -> Iterator[str]:
-        """The functions of the module that nothing decorates, defines twice or assigns."""
-        names = Counter(node.name for node in self._tree.body if isinstance(node, _DEFINITIONS))
-        assigned = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name) and _is_assigned(node)}
-        for node in self._tree.body:
-            if isinstance(node, ast.FunctionDef) and not node.decorator_list and names[node.name] == 1:
-                yield from {node.name} - assigned
+    def find_changes(self, values: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the names in a namespace that are not what the file says; those that it may set itself are left out."""
+        for name, node in self._fixed_nodes(self._tree.body):
+            value = values.get(name)
+            if isinstance(node, ast.ClassDef):
+                methods = vars(value) if isinstance(value, type) else {}
+                inner = [(key, child) for key, child in self._fixed_nodes(node.body) if isinstance(child, _FUNCTIONS)]
+                yield from (f"{name}.{key}" for key, _ in inner if not self._is_function(methods.get(key)))
+            elif isinstance(node, ast.expr):
+                if (type(value), value) != (type(expected := ast.literal_eval(node)), expected):
+                    yield name
+            elif not self._is_function(value):
+                yield name
+
+    def _is_function(self, value: object) -> bool:
+        return self.has_function(list(_list_layers(value)))
+
+    def _fixed_nodes(self, body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
+        """Yield functions and classes that nothing decorates, and plain values, that have their name for themselves."""
+        names = Counter(node.name for node in body if isinstance(node, _DEFINITIONS)) + self._assigned_names
+        for node in body:
+            if isinstance(node, _DEFINITIONS) and not node.decorator_list and names[node.name] == 1:
+                yield node.name, node
+            elif isinstance(node, ast.Assign) and _is_plain(node.value):
+                targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
+                yield from ((name, node.value) for name in targets if names[name] == 1)
+
+    @cached_property
+    def _assigned_names(self) -> Counter[str]:
+        nodes = (node for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        return Counter(node.id for node in nodes if not isinstance(node.ctx, ast.Load))
 
     def list_imports(self, package: str) -> set[str]:
         """Return the full names of modules that the file may import."""
@@ -149,8 +177,15 @@ class _Source:
         return {code.co_firstlineno: (code, code.co_firstlineno in decorated) for code in codes}
 
 
-def _is_assigned(node: ast.Name) -> bool:
-    return not isinstance(node.ctx, ast.Load)
+def _is_plain(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (
+        isinstance(node, ast.Tuple) and all(isinstance(item, ast.Constant) for item in node.elts)
+    )
+
+
+@cache
+def _read_source(path: Path) -> _Source:
+    return _Source(path)
 
 
 def _list_codes(code: CodeType) -> Iterator[CodeType]:

@@ -49,6 +49,7 @@ def _watch_product(folder: Path, text: str) -> set[tuple[str, str]] | None:
     """Return what a product does, or None (`set()` is no literal) if that is nothing."""
     watch = InterferenceWatch(folder)
     watch.start()
+    watch.watch_tests((), ("statistics", "missing"))
     module = types.ModuleType("product")
     sys.modules["product"] = module
     exec(compile(text, str(folder / "product.py"), "exec"), vars(module))
@@ -108,6 +109,17 @@ def test_function_replaced_by_one_of_the_library_is_found(run: Run) -> None:
 )
 def test_ordinary_product_is_left_alone(run: Run, text: str) -> None:
     assert run(text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import statistics\nstatistics.mean = lambda *_: 5",
+        "import sys, types\nsys.modules['statistics'] = types.SimpleNamespace(mean=lambda *_: 5)",
+    ],
+)
+def test_library_that_tests_import_and_the_product_replaces_is_found(run: Run, text: str) -> None:
+    assert run(text) == {("product.py", "statistics.mean was replaced")}
 
 
 def test_mock_in_the_library_is_no_interference(run: Run) -> None:

@@ -126,7 +126,30 @@ def test_replaced_doctest_is_found(find: object, pytester: pytest.Pytester, line
 
 # The module of a test, the module that helps it, and what a product does to it before the tests begin.
 IMPORT = "import product\nfrom checks.helpers import check\nfrom .helpers import check as again\n\ndef test_it(): check(1, 2)\n"
-HELPERS = "def check(value, expected):\n    assert value == expected\n"
+HELPERS = """
+    LIMIT, RATE = 3, 4
+    EXPECTED = 6
+    NAMES = ("Ada", "Grace")
+    COUNT = 0
+
+    def count():
+        global COUNT
+        COUNT += 1
+
+    def check(value, expected):
+        assert value == expected
+
+    class Checker:
+        def __new__(cls):
+            return super().__new__(cls)
+
+        def check(self, value):
+            assert value
+
+        @property
+        def name(self):
+            return "it"
+"""
 FAKE = "import sys, types\n\nhelpers = sys.modules['checks.helpers'] = types.ModuleType('helpers')\nhelpers.check = print\n"
 
 
@@ -146,7 +169,7 @@ def test_module_that_helps_tests_is_what_its_file_says(
     (tmp_path / "checks").mkdir()
     for name, text in {
         "checks/__init__": "",
-        "checks/helpers": HELPERS,
+        "checks/helpers": dedent(HELPERS),
         "checks/test_it": IMPORT,
         "product": product,
     }.items():
