@@ -19,9 +19,10 @@ from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
 from pytest_loop.run.judge_reads import seal_late_reads
-from pytest_loop.run.new_tests import list_new_tests, run_new_tests
+from pytest_loop.run.new_tests import assert_nothing, list_new_tests, run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
+from pytest_loop.session.history import is_failure
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.repeat import do_all_pass
 from pytest_loop.session.result import SessionResult
@@ -105,9 +106,16 @@ class Evaluator:
         with room.enter(paths):
             result = self.context.session.evaluate(order)
         before, after = (one.collect_evidence(self.state.criteria.rules) for one in (self.session_result, result))
-        if any(needs_new_tests(before[key], after[key], seal.test_counts.get(key, 0)) for key in keys & before.keys()):
+        keys &= before.keys()
+        names = list_names(paths, 3)
+        if any(needs_new_tests(before[key], after[key], seal.test_counts.get(key, 0)) for key in keys):
             detail = "commands that judge pass only together with this new test: remove it"
-            yield SealFinding(kind="interference", path=list_names(paths, 3), detail=detail)
+            yield SealFinding(kind="interference", path=names, detail=detail)
+        elif any(is_failure(piece) for key in keys for piece in after[key]) and assert_nothing(
+            self.context.project, paths
+        ):
+            detail = "a goal is reached by a new test that asserts nothing about behaviour: add assertions"
+            yield SealFinding(kind="ratchet", path=names, detail=detail)
 
     @property
     def _edits_files(self) -> bool:

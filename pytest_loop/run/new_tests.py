@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pytest_loop.core.judging.acceptance_tests import check_test_source
 from pytest_loop.core.judging.test_files import may_be_collected
 from pytest_loop.core.model.evaluation import NewTests
 from pytest_loop.core.model.rules import Outcome, Phase
@@ -16,6 +19,12 @@ _GOOD = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
 def list_new_tests(project: SealedFiles) -> tuple[str, ...]:
     """Return the new files that some test runner collects by their names."""
     return tuple(filter(may_be_collected, project.changes.added))
+
+
+def assert_nothing(project: SealedFiles, paths: Iterable[str]) -> bool:
+    """Return whether new tests are in Python, and none of them asserts behaviour."""
+    contents = [project.read_current_content(path) or b"" for path in paths if path.endswith(".py")]
+    return bool(contents) and all(check_test_source(content.decode("utf-8", "replace")) for content in contents)
 
 
 def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:

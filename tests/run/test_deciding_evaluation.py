@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.model.evaluation import Evaluation, Seal
+from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.deciding_evaluation import QUICK_SECONDS
+from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.workspace.clean_room import CleanRoom
 from pytest_loop.workspace.environment import hash_site_files
@@ -191,3 +193,22 @@ def test_command_that_passes_only_with_a_new_test_is_void(make_shop: MakeShop, i
     assert new_test.exists()
     assert (evaluation.passed, evaluation.void) == (True, is_needed)
     assert list_findings(evaluation) == ([("interference", "test_more.py")] if is_needed else [])
+
+
+@pytest.mark.parametrize(
+    "text", ["import shop\n\n\ndef test_more(): shop\n", "import shop\n\n\ndef test_more(): assert shop\n"]
+)
+def test_goal_that_a_new_test_reaches_without_an_assertion_is_void(make_shop: MakeShop, text: str) -> None:
+    run = make_shop()
+    (run.root / "test_more.py").write_text(text)
+    key = run.state.criteria.rules[0].key
+    seal = run.state.setup.seal
+    assert seal
+    for outcome in (Outcome.PASSED, Outcome.PASSED, Outcome.FAILED):  # all, the new tests, all without them
+        evidence = {key: Evidence(outcome=outcome, tests=(2, 2))}
+        result = SessionResult(SessionPlan(items={key: (key,)}), evidence, canaries=[True], exit_status=0)
+        run.session.results.append(result)
+    state = run.state.replace(seal=seal.model_copy(update={"test_counts": {key: 2}}))
+    evaluation = replace(run, state=state).make_step().make_evaluator().evaluate()
+    assert (evaluation.passed, evaluation.void) == (True, "assert" not in text)
+    assert list_findings(evaluation) == ([] if "assert" in text else [("ratchet", "test_more.py")])
