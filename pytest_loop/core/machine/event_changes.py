@@ -27,7 +27,7 @@ from pytest_loop.core.events.run_payloads import (
     StopRequested,
 )
 from pytest_loop.core.machine.breakers import is_stalled
-from pytest_loop.core.machine.progress import rescore, score_evaluation
+from pytest_loop.core.machine.progress import list_put_back, rescore, score_evaluation
 from pytest_loop.core.machine.stop_conditions import MAX_STEP_ERRORS
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Best
@@ -182,12 +182,17 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
     errors[name] = StepErrors(times=earlier.times + (MAX_STEP_ERRORS if payload.final else 1), reason=payload.reason)
-    return {"step_errors": errors, "tampering": (*state.signals.tampering, *payload.findings)}
+    return {
+        "step_errors": errors,
+        "tampering": (*state.signals.tampering, *payload.findings),
+        "put_back": state.progress.put_back | list_put_back(payload.findings),
+    }
 
 
 @compute_changes.register
-def _request_stop(payload: StopRequested, _state: RunState) -> Changes:
-    return {"stop_request": name_user_stop(payload.reason or "")}
+def _request_stop(payload: StopRequested, state: RunState) -> Changes:
+    put_back = state.progress.put_back | list_put_back(payload.findings)
+    return {"stop_request": name_user_stop(payload.reason or ""), "put_back": put_back}
 
 
 @compute_changes.register

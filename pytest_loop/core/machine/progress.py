@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.judging.tampering import FORBIDDEN
 from pytest_loop.core.model.attempt import Attempt, Best, Failing
-from pytest_loop.core.model.evaluation import Evaluation
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
@@ -32,7 +32,7 @@ def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]
     return {
         "evaluation": evaluation,
         "tampering": (),
-        "put_back": state.progress.put_back | _list_put_back(evaluation),
+        "put_back": state.progress.put_back | list_put_back(evaluation.findings),
         "evaluations": state.progress.evaluations + 1,
         "attempts": (*earlier, attempt)[-KEPT_ATTEMPTS:],
         "artifact_hash": _find_artifact_hash(state, evaluation),
@@ -40,10 +40,10 @@ def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]
     }
 
 
-def _list_put_back(evaluation: Evaluation) -> dict[str, str]:
+def list_put_back(findings: Iterable[SealFinding]) -> dict[str, str]:
     """Return the kinds of edits that were undone, by the path of the file."""
     kinds = ("sealed", FORBIDDEN)
-    return {finding.path: finding.kind for finding in evaluation.findings if finding.path and finding.kind in kinds}
+    return {finding.path: finding.kind for finding in findings if finding.path and finding.kind in kinds}
 
 
 def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:

@@ -455,6 +455,15 @@ def test_stop_request_keeps_its_reason_unless_it_is_reserved(word: str | None, e
     assert ScriptedRun().record(Kind.STOP_REQUESTED, reason=word).state.signals.stop_request == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields"), [(Kind.STOP_REQUESTED, {}), (Kind.PHASE_ERROR, {"step": "REFINE", "reason": "login refused"})]
+)
+def test_edits_that_are_put_back_after_an_interruption_are_named_at_the_end(kind: Kind, fields: dict[str, Any]) -> None:
+    finding = {"kind": "sealed", "path": "tests/test_shop.py", "detail": "was changed, and was put back"}
+    state = ScriptedRun().record(kind, **fields, findings=[finding]).state
+    assert state.progress.put_back == {"tests/test_shop.py": "sealed"}
+
+
 def test_event_after_the_end_is_refused() -> None:
     run = ScriptedRun().evaluate().evaluate().finish()
     with pytest.raises(IllegalTransition) as caught:
