@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -15,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from examples.fix_until_green import scripted_fixer
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.presets import load_presets
@@ -284,7 +284,8 @@ def test_a_run_turns_failing_tests_green(
     red = path.read_text()
     wrong = red.replace("return found\n", "return found[:-1]\n")
     green = red
-    for old, new in (*scripted_fixer.FIRST, *scripted_fixer.SECOND):
+    fixer = runpy.run_path(str(EXAMPLE / "scripted_fixer.py"))
+    for old, new in (*fixer["FIRST"], *fixer["SECOND"]):
         green = green.replace(old, new)
     done = (Turn("Done.", asks=way.tool),) if way.tool else ()
     client(way.make_write(path, wrong, red), *done, way.make_write(path, green, wrong), *done)
