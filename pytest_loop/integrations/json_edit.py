@@ -179,6 +179,8 @@ def _cut(text: str, node: Any, index: int) -> str:
     rest = _REST_OF_LINE.match(text, end)
     if rest and before.endswith("\n"):
         return before.removesuffix("\n").removesuffix("\r") + text[rest.end() :]
+    if index and text[end : end + 1] in ("]", "}") and "//" not in before.splitlines()[-1]:
+        before = before.rstrip()
     return before + text[end:]
 
 

@@ -51,6 +51,19 @@ def test_other_text_stays_as_it_is(entry: Entry) -> None:
     assert remove_entry(after, entry, "x.json") == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"hooks": {"Stop": [{"command": "other"}]}, "mcpServers": {"other": {}}}',
+        '{\n  "hooks": {"Stop": [{"command": "other"},],},\n  "mcpServers": {"other": {}}\n}\n',
+        '{"hooks": {"Stop": ["other" // first\n]}, "mcpServers": {"other": {} // first\n}}',
+    ],
+)
+def test_removed_entry_leaves_no_line_behind(text: str) -> None:
+    for entry in (SERVER, HOOK):
+        assert remove_entry(set_entry(text, entry, "x.json"), entry, "x.json") == text
+
+
 def test_outdated_entry_is_replaced() -> None:
     text = set_entry(set_entry("", SERVER, "x"), HOOK, "x")
     newer = Entry(HOOK.keys, {"hooks": [{"command": "better --mine"}]}, HOOK.mark)
