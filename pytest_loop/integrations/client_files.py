@@ -13,6 +13,7 @@ from pytest_loop.integrations.json_edit import Entry
 
 SERVER = "pytest-loop"
 GATE = "--loop-gate"
+EXTRA_HINT = "the MCP server needs the extra: pip install 'pytest-agent-loop[mcp]'"
 _SECONDS = 600
 # Codex's table of MCP servers is the only part of a client that is not JSON.
 TABLE = f"[mcp_servers.{SERVER}]"

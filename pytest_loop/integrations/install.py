@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
@@ -16,8 +17,8 @@ from pytest_loop.core.text.toml import tomllib
 from pytest_loop.errors import LoopError
 from pytest_loop.integrations.client_files import (
     CLIENTS,
+    EXTRA_HINT,
     GATE,
-    SERVER,
     TABLE,
     JsonPart,
     Part,
@@ -52,11 +53,13 @@ def main(words: Sequence[str]) -> int:
     for path, (before, after) in changes.items():
         _report(path, before, after, is_shown=options.dry_run)
         if not options.dry_run:
-            _write(folder / path, after)
+            _write(folder, path, after)
     if not changes:
         print(f"nothing to do: {options.client} {'has none of it' if options.remove else 'has it already'}")
     elif not options.remove:
         print(CLIENTS[options.client].note)
+    if not options.remove and find_spec("mcp") is None:
+        print(f"hint: {EXTRA_HINT}")
     return 0
 
 
@@ -151,11 +154,15 @@ def _report(path: str, before: str, after: str, *, is_shown: bool) -> None:
     print("\n".join(f"    {line}" for line in lines))
 
 
-def _write(path: Path, text: str) -> None:
+def _write(folder: Path, name: str, text: str) -> None:
+    """Write a file, or remove it together with the folders that it leaves empty."""
+    path = folder / name
     if text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8"))
-    else:
-        path.unlink()
-        if path.parent.name == SERVER and not any(path.parent.iterdir()):
-            path.parent.rmdir()
+        return
+    path.unlink()
+    for parent in path.parents[: name.count("/")]:
+        if any(parent.iterdir()):
+            break
+        parent.rmdir()

@@ -21,6 +21,7 @@ from pytest_loop.cli.command_parser import USAGE_ERROR
 from pytest_loop.cli.runs import describe_status, find_run
 from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import LoopError
+from pytest_loop.integrations.client_files import EXTRA_HINT
 from pytest_loop.integrations.pytest_entry import call_with_settings
 from pytest_loop.integrations.warm_judge import WarmJudge
 from pytest_loop.settings.settings import Settings
@@ -45,7 +46,7 @@ def main(words: Sequence[str]) -> int:
     try:
         import mcp  # noqa: F401 - the extra may be missing
     except ImportError:
-        print("ERROR: the MCP server needs the extra: pip install 'pytest-agent-loop[mcp]'", file=sys.stderr)
+        print(f"ERROR: {EXTRA_HINT}", file=sys.stderr)
         return USAGE_ERROR
     return call_with_settings(words, _serve)
 
