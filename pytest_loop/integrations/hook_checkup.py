@@ -13,6 +13,8 @@ from pytest_loop.core.text.toml import tomllib
 from pytest_loop.integrations.client_files import CLIENTS, GATE, JsonPart, find_git_root
 from pytest_loop.integrations.json_edit import load_json
 
+_IDLE = "it does nothing, because"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -38,7 +40,7 @@ def render_hook_lines(folder: Path, environment: Mapping[str, str]) -> Iterator[
             line = next(_find_gates(_read(load_json, hook)), "")
             if line:
                 problem = _find_problem(name, line, Place(folder, hook, environment))
-                yield f"Stop hook of {name}: " + (f"it does nothing, because {problem}" if problem else "in place")
+                yield f"Stop hook of {name}: {problem or 'in place'}"
 
 
 def _find_problem(name: str, line: str, place: Place) -> str:
@@ -46,7 +48,7 @@ def _find_problem(name: str, line: str, place: Place) -> str:
     program = words[words.index("-m") - 1] if "-m" in words else words[0]
     found = shutil.which(program if "/" not in program else place.folder / program, path=place.environment.get("PATH"))
     if found is None:
-        return f"{program} is missing: pytest-loop install {name}"
+        return f"{_IDLE} {program} is missing: pytest-loop install {name}"
     return _TRUST[name](place) if name in _TRUST else ""
 
 
@@ -56,9 +58,9 @@ def _check_codex(place: Place) -> str:
     roots = {str(place.folder), str(find_git_root(place.folder) or place.folder)}
     projects = config.get("projects", {})
     if not any(projects.get(root, {}).get("trust_level") == "trusted" for root in roots):
-        return "Codex does not trust this project: start codex here once"
+        return f"{_IDLE} Codex does not trust this project: start codex here once"
     if not any(key.startswith(f"{place.hook}:") for key in config.get("hooks", {}).get("state", {})):
-        return "Codex does not trust the hook: use /hooks, or codex exec --dangerously-bypass-hook-trust"
+        return f"{_IDLE} Codex does not trust the hook: use /hooks, or codex exec --dangerously-bypass-hook-trust"
     return ""
 
 
@@ -71,14 +73,14 @@ def _check_gemini(place: Place) -> str:
     )
     if is_off or place.environment.get("GEMINI_CLI_TRUST_WORKSPACE") == "true" or place.is_inside(folders):
         return ""
-    return "Gemini does not trust this folder: use /permissions trust, or set GEMINI_CLI_TRUST_WORKSPACE=true"
+    return f"{_IDLE} Gemini does not trust this folder: use /permissions trust, or set GEMINI_CLI_TRUST_WORKSPACE=true"
 
 
 def _check_copilot(place: Place) -> str:
     config = _read(load_json, place.home / ".copilot" / "config.json")
     if place.is_inside(iter(config.get("trustedFolders", config.get("trusted_folders", [])))):
         return ""
-    return "Copilot does not trust this folder: start copilot here once"
+    return "in place, but the command-line client of Copilot does not trust this folder: start copilot here once"
 
 
 _TRUST: dict[str, Callable[[Place], str]] = {

@@ -27,6 +27,7 @@ def test_command_prints_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("versions: pytest-agent-loop ")
 
 
+TRUST_COPILOT = "the command-line client of Copilot does not trust this folder: start copilot here once"
 TRUST_GEMINI = "use /permissions trust, or set GEMINI_CLI_TRUST_WORKSPACE=true"
 
 
@@ -41,7 +42,7 @@ def test_hooks_that_do_nothing_are_named(tmp_path: Path, monkeypatch: pytest.Mon
         "Stop hook of claude: in place",
         "Stop hook of codex: it does nothing, because Codex does not trust this project: start codex here once",
         "Stop hook of gemini: it does nothing, because Gemini does not trust this folder: " + TRUST_GEMINI,
-        "Stop hook of vscode: it does nothing, because Copilot does not trust this folder: start copilot here once",
+        "Stop hook of vscode: in place, but " + TRUST_COPILOT,
     ]
     trust = {
         ".codex/config.toml": f'[projects."{folder}"]\ntrust_level = "trusted"\n',
