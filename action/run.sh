@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Judge once, or run a task, and keep result, report, patch and exit code in the folder OUT. Always ends with 0.
 set -uo pipefail
+rm -rf "$OUT" # an earlier step of the job may have used the action
 mkdir -p "$OUT"
 read -r -a arguments <<<"$ARGUMENTS"
 read -r -a rules <<<"$RULES"

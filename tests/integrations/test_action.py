@@ -168,9 +168,28 @@ def test_earlier_comment_is_updated_and_no_fix_is_proposed_without_request(runne
 def test_score_of_rules_is_an_output_without_a_task(runner: Runner) -> None:
     rules = "artifact: ledger.py\nrules:\n- {id: a.x.y, description: x, check: {contains: [Decimal]}}\n"
     (runner.checkout / "it.rules.yaml").write_text(rules)
+    (runner.temp / "pytest-loop").mkdir()
+    (runner.temp / "pytest-loop" / "result.json").write_text('{"status": "stopped"}')  # of an earlier step
     assert runner.run(rules="it.rules.yaml") == 0
     assert (runner.outputs["status"], runner.outputs["score"]) == ("passed", "1")
     assert runner.calls == []
+
+
+def test_fix_of_a_pull_request_goes_to_its_branch_also_if_the_agent_committed_it(runner: Runner) -> None:
+    git = ["git", "-c", "user.name=agent", "-c", "user.email=agent@example.org"]
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "--message", "mine"], cwd=runner.checkout, check=True)
+    inputs = {"PULL_REQUEST": "true", "STATUS": "completed", "DIFF": "change.diff", "OUT": str(runner.temp)}
+    pull_request = {"GITHUB_REF_NAME": "3/merge", "GITHUB_HEAD_REF": "topic", "TASK": "fix it\nall of it"}
+    subprocess.run(
+        ["bash", str(ROOT / "action" / "propose.sh")],
+        cwd=runner.checkout,
+        env={**runner.environment, **inputs, **pull_request},
+        check=True,
+    )
+    assert "pr create --base topic --head loop/fix-7-1 --title fix it --body-file" in runner.calls[-1]
+    words = ["git", "log", "-1", "--format=%s", "loop/fix-7-1"]
+    origin = runner.checkout.parent / "origin"
+    assert subprocess.run(words, cwd=origin, capture_output=True, text=True, check=True).stdout == "mine\n"
 
 
 def test_hook_of_pre_commit_judges_rule_files(tmp_path: Path) -> None:
