@@ -27,6 +27,7 @@ SECONDS = 45.0
 _SHOWN_LINES = 5
 _SHOWN_PATCHES = 3
 _SHOWN_NAMES = 2
+_END_REASONS = {"exhausted": "", "time": "out of time: builtin:300 searches longer", "candidates": "enough edits tried"}
 _REMEDY_TIMEOUT = 120.0
 ENGINE = "pytest_loop.repair"
 # The time limit of a search does not include collection, one run of all tests, and the confirmation of its edits.
@@ -178,8 +179,9 @@ def apply_patch(patch: Patch, root: Path) -> None:
 
 def render_report(result: RepairResult) -> Iterator[str]:
     """Describe a search: the edits tried, the most suspicious lines, and the plausible edits."""
-    crashes = f", {result.crash_count:,} timed out" if result.crash_count else ""
-    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{crashes}{_describe_remaining(result)}"
+    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{_describe_remaining(result)}"
+    if result.crash_count:
+        yield f"{result.crash_count:,} of them crashed or timed out"
     if result.localised:
         places = (f"{line.path}:{line.line} ({line.score:.2f})" for line in result.localised[:_SHOWN_LINES])
         yield f"most suspicious: {', '.join(places)}"
@@ -196,7 +198,7 @@ def render_report(result: RepairResult) -> Iterator[str]:
 def _describe_remaining(result: RepairResult) -> str:
     if not result.remaining and result.steps:
         return ""
-    reason = result.problem or result.end_reason
+    reason = result.problem or _END_REASONS.get(result.end_reason, result.end_reason)
     names = list_names([name.rpartition("::")[2] for name in result.remaining], _SHOWN_NAMES)
     return f", none fixes {names or 'it'}{f' ({reason})' if reason else ''}"
 

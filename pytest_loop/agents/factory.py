@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,9 @@ def make_agent(spec: str, root: Path, declared: Mapping[str, str | Preset]) -> A
     if preset := presets.get(kind):
         return _make_client(preset, argument, root, spec)
     names = ", ".join(sorted({*declared, *presets}))
-    raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
+    close = get_close_matches(kind, [*_MAKERS, *declared, *presets], 1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}{hint}")
 
 
 def _make_client(preset: Preset, argument: str, root: Path, name: str) -> Agent:

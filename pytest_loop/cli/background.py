@@ -120,7 +120,7 @@ def pause(settings: Settings, store: Store, console: Console) -> int:
     """Ask the process of a run to leave it where it stands."""
     files = find_active_run(store, settings.start.alias or settings.commands.pause, "pause")
     if not files.is_busy:
-        console.print_line(f"nobody works on {files.alias}: {describe_status(files.read()[0], files)}")
+        console.print_line(f"no process works on {files.alias}: {describe_status(files.read()[0], files)}")
         return 0
     files.request_pause()
     is_paused = wait_until(lambda: not files.is_busy, WAIT_SECONDS)

@@ -5,6 +5,7 @@ What only one command needs is imported there: most commands only read a run, an
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 
 from pytest_loop.cli.output import build_result, write_comparison, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_run, read_run
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting import iteration_records
 from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
 from pytest_loop.run.ending import read_change, read_diffstat
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import ending_text, failure_lines, run_tables, short_diff
+from pytest_loop.show import ending_text, failure_lines, run_tables, short_diff, status_text
+from pytest_loop.store.clock import parse_time
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -70,21 +73,30 @@ class Commands:
         if self.settings.output.status_block:
             self.console.print_lines(render_status_block(state, ending_text.describe_next_step(state)))
             return 0
-        self.console.print_lines(
-            run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True)
-        )
-        self.console.print_line(ending_text.render_breakers(state))
+        look = self.console.look
+        if look.verbosity > 0:
+            row = (state, describe_status(state, files))
+            self.console.print_lines(run_tables.render_status_table([row], is_detailed=True))
+            self.console.print_line(ending_text.render_breakers(state))
+        else:
+            self.console.print_lines(status_text.render_position(state, describe_status(state, files), look))
         self._print_damage(history)
         if state.is_over:
-            self.console.print_lines(ending_text.render_end(state, self.console.look, read_diffstat(files)))
+            self.console.print_lines(ending_text.render_end(state, look, read_diffstat(files)))
+        elif describe_condition(state, files):
+            self.console.print_line(f"continue: {ending_text.format_resume_command(state)}")
         else:
-            condition = describe_condition(state, files)
-            self.console.print_line(
-                f"continue: {ending_text.format_resume_command(state)}"
-                if condition
-                else f"working: process {files.pid}"
-            )
+            self._show_activity(state, files)
         return 0
+
+    def _show_activity(self, state: RunState, files: RunFiles) -> None:
+        """Print what the process of a run does now, and the commands that follow and end it."""
+        look = self.console.look
+        process = f"working: process {files.pid}" if look.verbosity > 0 else ""
+        activity = status_text.describe_activity(state, time.time() - parse_time(state.updated_at))
+        self.console.print_lines(look.wrap_parts(activity, process))
+        attach = f"follow: pytest-loop attach --run {files.alias}" if files.log.exists else ""
+        self.console.print_lines(look.wrap_parts(attach, f"stop: pytest-loop stop --run {files.alias}"))
 
     def _list_runs(self) -> int:
         runs: list[SavedRun] = []
@@ -136,7 +148,11 @@ class Commands:
                 }
             )
             return 0
-        lines = (*run_tables.render_history(history.events), *run_tables.render_iterations(state, records))
+        look, events = self.console.look, history.events
+        is_short = look.verbosity <= 0 and not history.damage
+        lines = status_text.render_story(events, state, look, read_diffstat(files)) if is_short else []
+        if not lines:
+            lines = [*run_tables.render_history(events), *run_tables.render_iterations(state, records)]
         self.console.print_lines(line.rstrip() for line in lines)
         self._print_damage(history)
         return 0

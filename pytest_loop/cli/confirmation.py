@@ -64,5 +64,5 @@ class Confirmation:
             raise KeyboardInterrupt
         else:
             arguments = shlex.join(self.settings.arguments)
-            raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {arguments} --loop-yes")
+            raise pytest.UsageError(f"there is no terminal to confirm this at: type pytest {arguments} --loop-yes")
         return mark_confirmed(state, confirmed_by)

@@ -68,11 +68,11 @@ class Row:
 
 
 ROWS = (
-    Row("status", "show the state of a run", ("status",), options=("json", "status-block")),
+    Row("status", "show the state of a run; -v shows all fields", ("status",), options=("json", "status-block")),
     Row("list", "list all runs", ("list",), options=("json",)),
     Row("show", "show every rule that does not pass", ("show",)),
     Row("diff", "show what a run has changed", ("diff",)),
-    Row("history", "show the events and iterations of a run", ("history",), options=("json",)),
+    Row("history", "tell a run again; -v shows every event", ("history",), options=("json",)),
     Row("resume", "continue a run where it stopped", ("resume",), options=(*_DRIVING, "confirm"), drives=True),
     Row(
         "confirm",

@@ -135,7 +135,7 @@ class StopHook:
             self._blocks.write_count(count)
         except StateError as error:
             if self.message.is_repeated:
-                raise AllowedError(f"it was kept from stopping before, and nobody can count that: {error}") from None
+                raise AllowedError(f"it was kept from stopping before, and that cannot be counted: {error}") from None
 
     def _find_reason(self) -> str:
         """Return why the agent may not stop: by the rules first, then by the state file that it keeps itself."""

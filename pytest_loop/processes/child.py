@@ -36,7 +36,7 @@ class Ending(Enum):
     COMPLETED = "by itself"
     DEADLINE = "at its deadline"
     SILENCE = "after a long silence"
-    REQUEST = "because somebody asked for it"
+    REQUEST = "on request"
 
 
 @dataclass(frozen=True)

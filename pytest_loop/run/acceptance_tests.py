@@ -57,7 +57,7 @@ def _choose_agent(context: StepContext) -> Agent:
     run = context.run
     agent = next((agent for agent in (run.judge, *run.agents) if agent and agent.name != BUILTIN), None)
     if agent is None:
-        raise AgentUnavailableError("there is nobody who could write tests: name an agent with --loop-agent")
+        raise AgentUnavailableError("there is no agent that could write tests: name one with --loop-agent")
     return agent
 
 

@@ -40,9 +40,7 @@ def refine(context: StepContext) -> EditPayload:
 
 def _edit(context: StepContext, step: Step) -> EditPayload:
     if not context.run.agents:
-        raise AgentUnavailableError(
-            "there is nobody to ask: name an agent with --loop-agent (pytest-loop agents lists all)"
-        )
+        raise AgentUnavailableError("there is no agent: name one with --loop-agent (pytest-loop agents lists all)")
     return _edit_files(context, step) if context.edits_files else _edit_document(context, step)
 
 

@@ -104,7 +104,7 @@ def _prepare(context: StepContext) -> ChecksPrepared:
         return ChecksPrepared()
     agent = run.judge or (run.agents[0] if run.agents else None)
     if agent is None:
-        raise AgentUnavailableError("there is nobody to make sentences concrete: name an agent with --loop-judge")
+        raise AgentUnavailableError("there is no agent that turns sentences into checks: name one with --loop-judge")
     reply = context.ask(Step.PREPARE, agent, schema=PrepareAnswer.model_json_schema(), rules=rules)
     checks = parse_checks(reply, rules)
     return ChecksPrepared(checks=tuple(RuleChecks(rule_id=rule, check=checks[rule]) for rule in rules))

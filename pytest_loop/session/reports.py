@@ -13,6 +13,8 @@ from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.items import VOTES, FixtureRuleItem, RuleFailed, RuleItem
 
 _LAST_LINES = 15
+# How pytest ends a shortened comparison.
+_ADVICE = "\n  Use -v to get more diff"
 
 
 class Reports:
@@ -107,7 +109,7 @@ def _find_reason(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     crash = getattr(report.longrepr, "reprcrash", None)
-    return crash.message if crash else str(report.longrepr or "")
+    return crash.message.partition(_ADVICE)[0].rstrip() if crash else str(report.longrepr or "")
 
 
 def _make_finding(report: pytest.TestReport, root: Path) -> Finding:

@@ -73,15 +73,20 @@ def takes_over(values: argparse.Namespace) -> bool:
     return any(is_set(getattr(values, option.key)) for option in OPTIONS if option.takes_over)
 
 
-def find_unknown_flag(arguments: Sequence[str]) -> str | None:
-    """Return an error message for a word that is nearly a flag: a run takes over before pytest would complain."""
+def find_unknown_flag(arguments: Sequence[str], *, is_run: bool = True) -> str | None:
+    """Return an error message for a word that is nearly a flag: a run takes over before pytest would complain.
+
+    Without a run, a word that resembles no flag closely is left to pytest: a conftest file may declare it.
+    """
     from difflib import get_close_matches
 
     for argument in arguments:
         name = argument.partition("=")[0]
         if name.startswith("--loop") and name not in FLAGS:
-            suggestions = ", ".join(get_close_matches(name, FLAGS, 3)) or "see pytest --help"
-            return f"unrecognized arguments: {argument} (did you mean {suggestions}?)"
+            matches = get_close_matches(name, FLAGS, 3, 0.6 if is_run else 0.85)
+            if matches or is_run:
+                suggestions = ", ".join(matches) or "see pytest --help"
+                return f"unrecognized arguments: {argument} (did you mean {suggestions}?)"
     return None
 
 

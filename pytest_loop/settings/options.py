@@ -176,7 +176,7 @@ class CommandSettings(Group):
     status = command("show a run, and exit")
     list = switch("list all runs, and exit", takes_over=True)
     agents = switch("list the installed agent clients, and exit", takes_over=True)
-    history = command("show the events of a run, and exit")
+    history = command("tell a run again (-v: every event), and exit")
     stop = command("end the active run, and exit", "REASON")
     pause = command("interrupt a run, and exit; --loop-resume continues it")
     attach = command("follow a run in the background")

@@ -62,12 +62,15 @@ def _get_thresholds(state: RunState) -> dict[str, float]:
 
 
 def _count_rules(state: RunState, failing: int | None) -> str:
-    """Return `6 tests, 3 failing`; rules of files and guards are counted apart."""
+    """Return `6 tests, 3 failing`; rules of files are counted apart, and guards come last."""
     goals = state.criteria.goals
     tests = sum(rule.is_test for rule in goals)
-    counts = {"rule": len(goals) - tests, "test": tests, "guard": len(state.criteria.guards)}
-    text = ", ".join(format_count(count, noun) for noun, count in counts.items() if count)
-    return f"{text}, {failing} failing" if failing is not None else text
+    parts = [format_count(count, noun) for noun, count in {"rule": len(goals) - tests, "test": tests}.items() if count]
+    if failing is not None:
+        parts.append(f"{failing} failing")
+    if guards := len(state.criteria.guards):
+        parts.append(f"{format_count(guards, 'guard')} that must keep passing")
+    return ", ".join(parts)
 
 
 def _describe_limits(state: RunState) -> str:

@@ -56,7 +56,7 @@ def _list_results(state: RunState, look: Look, diffstat: str) -> tuple[str, ...]
     reason = "" if passed else f"{format_reason(state)}: {_lower_first(find_row(state.stop.reason).sentence)}"
     is_plain = not passed and because.startswith("it is not done")  # the reason stands before it
     verdict = f"verdict {word.value}" if is_plain else f"verdict {word.value}: {because}"
-    return head, reason, _count_rules(state), _describe_change(state, diffstat), _format_cost(state), verdict
+    return head, reason, _count_rules(state), _describe_change(state, diffstat), format_cost(state), verdict
 
 
 def _list_put_back(state: RunState) -> Iterator[str]:
@@ -87,7 +87,8 @@ def _describe_change(state: RunState, diffstat: str) -> str:
     return "" if get_artifact_status(state) is ArtifactStatus.NOT_CREATED else f"document {state.setup.artifact}"
 
 
-def _format_cost(state: RunState) -> str:
+def format_cost(state: RunState) -> str:
+    """Return the cost and tokens of a run; empty if no agent has worked."""
     usage = state.progress.usage
     tokens = f", {usage.tokens:,} tokens" if usage.tokens else ""
     if usage.estimated_usd is not None:
@@ -141,7 +142,7 @@ def _render_escalation(state: RunState, look: Look) -> Iterator[str]:
     distance = compute_distance(state)
     if distance and distance["blocking"]:
         yield from look.wrap(f"still failing: {list_names(distance['blocking'], SHOWN_NAMES)}", _INDENT)
-    yield from look.wrap(f"pattern: {describe_pattern(state)}", _INDENT)
+    yield from look.wrap(f"progress: {describe_pattern(state).rpartition(': ')[2]}", _INDENT)
     yield from render_step_errors(state)
     yield from render_question(state)
 

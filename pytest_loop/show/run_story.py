@@ -15,6 +15,7 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.judging.tampering import FORBIDDEN
+from pytest_loop.core.machine.stop_conditions import MAX_STEP_ERRORS
 from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
@@ -59,8 +60,9 @@ class RunStory:
                 yield from self._tell_evaluation(state, state.evaluation)
             case PhaseSwitched() if verbosity >= SHOW_SESSIONS:
                 yield "phase A passes, phase B begins"
-            case PhaseError(step=step, reason=reason) if verbosity >= -1:
-                yield from self.look.wrap(f"{_STEP}{step} failed: {shorten(reason, _MAX_ERROR)}", INDENT)
+            case PhaseError(step=step, reason=reason) if verbosity >= -1 and _is_retried(state, step):
+                text = f"{_STEP}{step} failed, and is tried again: {shorten(reason, _MAX_ERROR)}"
+                yield from self.look.wrap(text, INDENT)
             case EditPayload() as payload if verbosity >= 0:
                 yield from self._tell_edit(payload, state)
             case CritiqueDone() if state.critique and verbosity >= SHOW_AGENTS:
@@ -150,6 +152,12 @@ class RunStory:
         if self.look.verbosity >= SHOW_SESSIONS:
             yield from (f"{_DETAIL}{self.look.fit(line, INDENT)}" for line in report[:SHOWN_REPORT_LINES])
         yield from render_short_diff(payload.diff, self.look)
+
+
+def _is_retried(state: RunState, step: str) -> bool:
+    """Return whether a step that failed is tried again; otherwise the ending says why it failed."""
+    errors = state.progress.step_errors.get(step)
+    return errors is not None and errors.times < MAX_STEP_ERRORS
 
 
 def describe_change(change: ChangedParts | None, target: Target) -> str:

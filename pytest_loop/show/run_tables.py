@@ -31,7 +31,7 @@ _TRAJECTORY_WORDS = {
     "improving": "most iterations raised the score",
     "declining": "most iterations lowered the score",
     "stable": "most iterations changed the score by no more than 0.02",
-    "fluctuating": "the score went up and down",
+    "fluctuating": "some iterations raised the score, others did not",
 }
 
 
@@ -102,7 +102,7 @@ def render_iterations(state: RunState, records: Sequence[IterationRecord]) -> It
         yield f"trajectory: {analysis['trajectory']} ({_TRAJECTORY_WORDS[analysis['trajectory']]})"
     if analysis["unobservable"]:
         names = " and ".join(analysis["unobservable"])
-        yield f"unobservable: nobody reports {names}, so that this limit cannot end a run"
+        yield f"unobservable: no agent reports {names}, so this limit cannot end the run"
 
 
 def _build_row(record: IterationRecord) -> list[str]:

@@ -104,7 +104,7 @@ class Pipeline:
             critiques = (Remark(message=f"differs from {case.expected}"),) if difference else ()
             answer = EvaluatorAnswer(not difference, critiques=critiques)
         else:
-            raise NotJudgedError("nobody here can review it: name an agent with --loop-judge")
+            raise NotJudgedError("it needs a reviewer: name an agent with --loop-judge")
         return CaseResult(
             id=case.id,
             outcome=CaseOutcome.PASSED if answer.passed else CaseOutcome.FAILED,

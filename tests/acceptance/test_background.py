@@ -157,7 +157,7 @@ def test_pause_interrupts_the_agent_and_resume_continues(run: Pytest, project: P
     assert result.returncode == pytest.ExitCode.INTERRUPTED
     assert result.stdout.endswith("alpha is paused: go on with pytest-loop resume --run alpha\n")
     again = run("--loop-pause=alpha", "--loop-json", "-")
-    assert again.stderr == "nobody works on alpha: running (paused)\n"
+    assert again.stderr == "no process works on alpha: running (paused)\n"
     assert run("--loop-resume", "alpha", "--loop-detach", "--loop-json", "-").returncode == 0
     (project / "go-alpha").write_text("# Guide\n")
     assert run("--loop-attach").returncode == 0

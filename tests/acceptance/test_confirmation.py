@@ -167,7 +167,7 @@ def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
     ask_always(project)
     refused = run(*make_arguments())
     assert refused.returncode == 4
-    assert "nobody is here to confirm this" in refused.stderr
+    assert "there is no terminal to confirm this at" in refused.stderr
     done = run(*make_arguments("--loop-yes"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert read_state(project)["setup"]["draft"]["confirmed_by"] == "--loop-yes"
@@ -454,7 +454,7 @@ def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> No
     )
     held = run(*make_arguments("--loop-yes"))
     assert held.returncode == 1
-    assert "verdict RESEARCH: nobody has confirmed b.seen" in held.stdout
+    assert "verdict RESEARCH: not confirmed yet: b.seen" in held.stdout
     done = run("--loop-resume=notes", "--loop-confirm", "b.seen", "--loop-json", "result.json", "-v")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verdict MONITOR: it passes, and b.seen was judged by reading only" in done.stdout
@@ -470,9 +470,9 @@ def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: 
     (project / "agent.py").write_text("def work(request):\n    return f'hello {request.iteration}\\n'\n")
     done = run(*make_arguments("--loop-yes", "--loop-max-iterations", "9"))
     assert " · same_error: " in done.stdout
-    assert "pattern: same failure: the same rules fail for 3 iterations, with the same message" in done.stdout
+    assert "progress: the same rules fail for 3 iterations, with the same message" in done.stdout
     assert "continue: pytest-loop resume --run notes --max-iterations 13" in done.stdout
-    status = run("--loop-status")
+    status = run("--loop-status", "-v")
     assert "breakers: stuck 3 of 5, same_error 3 of 3, thrashing 0 of 5, stagnation 0 of 2" in status.stdout
     (project / "agent.py").write_text(AGENT)
     (project / "prompts").mkdir()

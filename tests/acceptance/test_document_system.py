@@ -172,7 +172,7 @@ def test_run_with_zero_rules_never_passes(project: Path, run: Pytest) -> None:
         "ERROR: the run 'courses-api-ddd' has no rules, so that nothing can be judged: add them "
     )
     assert json.loads((folder / "run.json").read_text()) == INITIAL_RUN
-    assert "courses-api-ddd  running" in run("--loop-status").stdout
+    assert "courses-api-ddd · running" in run("--loop-status").stdout
 
 
 # One run of the document's own example, and what it says about such a run as rows of a table
@@ -438,9 +438,9 @@ def test_commands_of_the_document_are_answered(facts: Facts, caller: PytestCalle
         return done.stdout
 
     head = ["alias", "status", "iteration", "phase", "current_step", "last_score", "updated_at"]
-    assert call("--loop-status").splitlines()[0].split()[:7] == head
+    assert call("--loop-status", "-v").splitlines()[0].split()[:7] == head
     assert call("--loop-list").splitlines()[0].split() == ["alias", "status", "iteration", "last_score", "updated_at"]
-    assert " refinement_done     artifact_hash=" in call("--loop-history", ALIAS)
+    assert " refinement_done     artifact_hash=" in call("--loop-history", ALIAS, "-v")
     assert call("--loop-resume", ALIAS).startswith(f"{ALIAS} is over: completed, threshold_reached\n")
 
 

@@ -70,7 +70,7 @@ def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     assert "- modified ledger.py (+" in change
     assert "+    return found[1:]" in change
     assert "done in " in run("--loop-status").stdout
-    assert run("--loop-history").stdout.count("evaluation_done") == 3
+    assert run("--loop-history", "-v").stdout.count("evaluation_done") == 3
     assert json.loads((project / "result.json").read_text())["status"] == "completed"
     assert "| 3 |" in (tmp_path / "summary.md").read_text()
     restored = run("--loop-restore=1")

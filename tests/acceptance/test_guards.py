@@ -62,7 +62,7 @@ def read_result(project: Path) -> dict[str, Any]:
 def test_goal_reached_by_breaking_a_test_is_no_success(project: Path, run: Pytest) -> None:
     process = run(*SHORTEN, "--loop-agent", "python:agents:empty", "--loop-max-iterations", "2")
     assert process.returncode == 1, process.stdout
-    assert " · 1 rule, 1 guard, 1 failing · " in process.stdout
+    assert " · 1 rule, 1 failing, 1 guard that must keep passing · " in process.stdout
     assert "test_add (passed before)" in process.stdout
     assert read_result(project)["failed"] == ["test_shop.py::test_add"]
 
@@ -134,5 +134,5 @@ def test_command_that_runs_the_tests_is_a_guard_where_pytest_collects_none(proje
     task = ("--loop-task", "fix until `npm run lint` passes", "--loop-agent", "python:agents:empty")
     process = run(*task, "--loop-max-iterations", "2", *START)
     assert process.returncode == 1, process.stdout
-    assert " · 1 rule, 1 guard, 1 failing · " in process.stdout
+    assert " · 1 rule, 1 failing, 1 guard that must keep passing · " in process.stdout
     assert "a.guard.tests (passed before)" in process.stdout

@@ -43,7 +43,7 @@ def run_writer(run: Pytest) -> Callable[..., str]:
 
 def test_history_compares_iterations_as_text_and_as_json(run_writer: Callable[..., str], run: Pytest) -> None:
     run_writer("--loop-max-iterations", "3")
-    output = run("--loop-history").stdout
+    output = run("--loop-history", "-v").stdout
     *rows, best, trajectory, unobservable = output.splitlines()[-7:]
     assert [line.split()[:6] for line in rows] == [
         ["iteration", "phase", "quality", "change", "verified", "tokens"],
@@ -52,8 +52,8 @@ def test_history_compares_iterations_as_text_and_as_json(run_writer: Callable[..
         ["3", "A", "50", "-25", "failed", "300"],
     ]
     assert best == "best: iteration 2 with 75 of 100, and the last is worse"
-    assert trajectory == "trajectory: fluctuating (the score went up and down)"
-    assert unobservable == "unobservable: nobody reports usd, so that this limit cannot end a run"
+    assert trajectory == "trajectory: fluctuating (some iterations raised the score, others did not)"
+    assert unobservable == "unobservable: no agent reports usd, so this limit cannot end the run"
     data = json.loads(run("--loop-history", "--loop-json", "-").stdout)
     second = data["iterations"][1]
     assert {name: second[name] for name in ("iteration", "score", "quality_score", "quality_delta", "tokens_used")} == {

@@ -134,7 +134,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
             "       a.content.usage  guide.md: expected a section 'Usage', found none",
             "stopped after * · iteration_limit: *",
             "still failing: a.content.usage",
-            "pattern: same failure: the same rules fail *",
+            "progress: the same rules fail *",
             "question: *",
             "continue: pytest-loop resume --run write-a-guide --max-iterations 6",
         ]
@@ -181,7 +181,7 @@ def test_step_without_a_valid_answer_twice_fails_the_run(project: pytest.Pyteste
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "     PRODUCE failed: expected a document, found an empty answer",
+            "     PRODUCE failed, and is tried again: expected a document, found an empty answer",
             "failed after * · phase_error: *",
         ]
     )

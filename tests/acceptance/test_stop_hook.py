@@ -206,7 +206,7 @@ def test_agent_without_a_counter_is_blocked_once(gate: Gate, project: Path) -> N
     (project / ".loop").write_text("in the way")
     assert gate().reason
     assert gate(stop_hook_active=True).allow_reason.startswith(
-        "it was kept from stopping before, and nobody can count that"
+        "it was kept from stopping before, and that cannot be counted"
     )
 
 

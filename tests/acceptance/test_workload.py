@@ -77,7 +77,7 @@ def test_three_edits_with_an_accepted_regression_make_all_cases_pass(project: Pa
     change = (project / ".loop/receipts/artifact.md").read_text()
     assert "- modified prompt.md (+" in change
     assert "receipt.json" not in change
-    history = run("--loop-history").stdout
+    history = run("--loop-history", "-v").stdout
     assert "12/20 passing (60%)" in history
     assert "action=accept regressions=cases/gym.txt" in history
     assert run("--loop-debrief", "new/folders/again.md").returncode == 0
@@ -239,7 +239,7 @@ def test_plan_mode_and_case_options_select_the_cases(project: Path, run: Pytest)
             ("--loop-manifest", "empty.yaml"),
             "calibration failed: empty.yaml:3: expected files that match 'none/*.txt' for `casePaths`, found none",
         ),
-        (START, "nobody is here to confirm this"),
+        (START, "there is no terminal to confirm this at"),
     ],
 )
 def test_invalid_options_get_one_clear_line(

@@ -132,7 +132,7 @@ def test_run_that_does_not_start_leaves_nothing(run: Pytest, project: Path) -> N
     before = read_state(project)
     done = run("--loop-task", "fix until green", *MENDS, "--loop-alias", "one", "--loop-worktree")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "nobody is here to confirm this" in done.stderr
+    assert "there is no terminal to confirm this at" in done.stderr
     assert read_state(project) == before
     assert run_git(project, "branch", "--format=%(refname:short)") == "main\n"
     assert len(run_git(project, "worktree", "list").splitlines()) == 1

@@ -41,7 +41,7 @@ def test_each_kind_makes_its_agent_with_the_name_of_the_spec(tmp_path: Path) -> 
         ("", f"expected {KINDS} or one of {NAMES} for an agent, found ''"),
         ("claude", "cannot run 'claude': no such command is installed here (pytest-loop agents lists all)"),
         ("claude:'x", 'expected a model and arguments, found "\'x" (No closing quotation)'),
-        ("comand:cat", "for an agent, found 'comand:cat'"),
+        ("comand:cat", "for an agent, found 'comand:cat' (did you mean command?)"),
         ("command:", "expected a command after `command:`, found nothing"),
         ("command:no-such-program -x", "cannot run 'no-such-program': no such command is installed here"),
         ("command:./plain", "cannot run './plain': Permission denied (make it executable)"),

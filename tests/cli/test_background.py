@@ -62,7 +62,7 @@ def test_pause_of_an_idle_run_changes_nothing(project: Path, make_run: MakeRun) 
     stream = io.StringIO()
     settings = make_default_settings(project, commands=CommandSettings(pause="guide"))
     assert background.pause(settings, Store(project), Console(stream)) == 0
-    assert stream.getvalue() == "nobody works on guide: running (paused)\n"
+    assert stream.getvalue() == "no process works on guide: running (paused)\n"
 
 
 def test_pause_asks_the_process_of_the_run(

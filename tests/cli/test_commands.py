@@ -18,9 +18,17 @@ from tests.cli.conftest import Command, HoldRuns, MakeRun
 # -- status, list, history
 
 
-def test_status_shows_a_table_and_how_to_continue(command: Command, make_run: MakeRun) -> None:
+def test_status_says_in_a_line_where_a_run_is_and_how_to_continue(command: Command, make_run: MakeRun) -> None:
     make_run(max_completed_phase_seconds=60)
     assert command("--loop-status").get_lines() == [
+        "guide · running (paused) · iteration 2 of 4 · 1 of 2 pass · 0:03 of 1:00 · cost unknown, 10 tokens",
+        "continue: pytest-loop resume --run guide",
+    ]
+
+
+def test_verbose_status_has_the_fields_of_the_run(command: Command, make_run: MakeRun) -> None:
+    make_run(max_completed_phase_seconds=60)
+    assert command("--loop-status", "-v").get_lines() == [
         "alias  status            iteration  phase  current_step  last_score  updated_at  seconds",
         "guide  running (paused)  2          A      CRITIQUE      0.75        2026-01-02  3/60",
         "breakers: stuck 0 of 5, same_error 0 of 3, thrashing 0 of 5, stagnation 0 of 2",
@@ -34,18 +42,20 @@ def test_status_names_the_process_of_an_active_run_and_marks_a_crashed_one(
     make_run()
     pid = hold_runs("guide")
     lines = command("--loop-status=guide").get_lines()
-    assert lines[1].startswith("guide  running  2 ")
-    assert lines[3] == f"working: process {pid}"
+    assert lines[0].startswith("guide · running · iteration 2 of 4 · ")
+    assert lines[1].startswith("now: the critique is written, for ")
+    assert lines[2] == "stop: pytest-loop stop --run guide"
+    assert f"working: process {pid}" in command("--loop-status=guide", "-v").get_lines()[3]
     os.kill(pid, 9)
     time.sleep(0.1)
-    assert command("--loop-status=guide").get_lines()[1].startswith("guide  running (crashed)  2 ")
+    assert command("--loop-status=guide").get_lines()[0].startswith("guide · running (crashed) · ")
 
 
 def test_status_of_a_finished_run_ends_with_its_result(command: Command, make_run: MakeRun) -> None:
     make_run(reason="iteration_limit")
     lines = command("--loop-status").get_lines()
-    assert lines[1].startswith("guide  stopped  2 ")
-    assert lines[3].startswith("stopped after 0:03 · iteration_limit: the maximum number of iterations is reached · ")
+    assert lines[0] == "guide · iteration 2 of 4"
+    assert lines[1].startswith("stopped after 0:03 · iteration_limit: the maximum number of iterations is reached · ")
     assert lines[-2:] == [
         "continue: pytest-loop resume --run guide --max-iterations 8",
         "diff: pytest-loop diff · report: pytest-loop report",
@@ -98,9 +108,21 @@ def test_list_has_one_line_per_run_and_names_unreadable_runs(command: Command, m
     ]
 
 
-def test_history_has_one_line_per_event(command: Command, make_run: MakeRun) -> None:
+def test_history_tells_a_run_as_it_was_told_while_it_worked(command: Command, make_run: MakeRun) -> None:
+    make_run(reason="iteration_limit")
+    *lines, end = command("--loop-history").get_lines()
+    assert lines == [
+        "     changed nothing in 2 s · 10 tokens",
+        "1/4  ✗ 1 of 2 pass",
+        "     changed nothing",
+        "2/4  ✗ 1 of 2 pass",
+    ]
+    assert end.startswith("stopped after 0:03 · iteration_limit: ")
+
+
+def test_verbose_history_has_one_line_per_event(command: Command, make_run: MakeRun) -> None:
     make_run(steps=3)
-    assert command("--loop-history").get_lines() == [
+    assert command("--loop-history", "-v").get_lines() == [
         "2026-01-02    1 A run_started",
         "2026-01-02    1 A plan_created        plan=Write it",
         "2026-01-02    1 A artifact_created    artifact_hash=abababab",
@@ -186,14 +208,14 @@ def test_command_without_alias_uses_the_current_run_else_the_latest(
     command: Command, project: Path, make_run: MakeRun
 ) -> None:
     old, new = make_run("old", updated="2026-01-02"), make_run("new", updated="2026-01-03")
-    assert "new " in command("--loop-status").get_lines()[1]
+    assert command("--loop-status").get_lines()[0].startswith("new ")
     store = Store(project)
     store.set_current_run(old.read()[0])
-    assert "old " in command("--loop-status").get_lines()[1]
+    assert command("--loop-status").get_lines()[0].startswith("old ")
     new.history.write_text("?")
     new.snapshot.unlink()
     store.pointer.unlink()
-    assert "old " in command("--loop-status").get_lines()[1]
+    assert command("--loop-status").get_lines()[0].startswith("old ")
 
 
 def test_stale_pointer_to_a_finished_run_is_removed(command: Command, project: Path, make_run: MakeRun) -> None:
@@ -201,7 +223,7 @@ def test_stale_pointer_to_a_finished_run_is_removed(command: Command, project: P
     make_run("later", updated="2026-01-03")
     store = Store(project)
     store.set_current_run(over.read()[0])
-    assert "later " in command("--loop-status").get_lines()[1]
+    assert command("--loop-status").get_lines()[0].startswith("later ")
     assert not store.pointer.exists()
 
 
@@ -230,7 +252,7 @@ def test_stop_of_an_idle_run_writes_the_stop(command: Command, project: Path, ma
     assert not Store(project).pointer.exists()
     again = command("--loop-stop", "--loop-alias", "guide").get_lines()
     assert again == ["guide is over already: stopped, going home"]
-    assert command("--loop-status").get_lines()[3].startswith("stopped after 0:03 · user_stop (going home): ")
+    assert command("--loop-status").get_lines()[1].startswith("stopped after 0:03 · user_stop (going home): ")
 
 
 def test_stop_reason_text_cannot_make_a_run_a_success(command: Command, make_run: MakeRun) -> None:

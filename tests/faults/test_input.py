@@ -316,6 +316,6 @@ def test_without_a_terminal_nothing_is_written_and_the_command_is_printed(expect
     words = ("--loop-task", "Do it's best", "--loop-rules", "it.rules.yaml", "--loop-agent", "python:agents:agent")
     message = expect_refusal(*words)
     assert (
-        "nobody is here to confirm this: start it with pytest --loop-task 'Do it'\"'\"'s best' "
+        "there is no terminal to confirm this at: type pytest --loop-task 'Do it'\"'\"'s best' "
         "--loop-rules it.rules.yaml --loop-agent python:agents:agent --loop-yes"
     ) in message

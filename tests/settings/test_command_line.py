@@ -80,3 +80,6 @@ def test_unknown_flag_is_answered_with_similar_flags() -> None:
     assert message is not None
     assert message.startswith("unrecognized arguments: --loop-tsk=x (did you mean --loop-task")
     assert find_unknown_flag(["--loop-task=x", "-q"]) is None
+    certain = "unrecognized arguments: --loop-tsk=x (did you mean --loop-task?)"
+    assert find_unknown_flag(["--loop-tsk=x"], is_run=False) == certain
+    assert find_unknown_flag(["--loop-count=3"], is_run=False) is None

@@ -152,7 +152,7 @@ def test_findings_errors_and_doubts_are_told() -> None:
         "       to confirm: a.x",
         "       sealed: test_it.py: was changed, and was put back",
         "       copies are in `discarded` of the run's folder; --loop-unseal GLOB permits such edits in a new run",
-        "     REFINE failed: no answer",
+        "     REFINE failed, and is tried again: no answer",
     ]
 
 
@@ -210,7 +210,7 @@ def test_draft_tells_guards_scopes_limits_and_tests_that_do_not_judge() -> None:
     seal = Seal(allow=("src/*",), unstable=("a/test_a.py::test_x",), unjudged=("a/test_a.py::test_y",), guard_seconds=1)
     story = RunStory(*rules, seal=seal, max_completed_phase_seconds=60, max_iterations=1)
     assert draft(story)[0] == (
-        "fix until green · 2 tests, 1 guard · agent scripted · at most 1 iteration, 60 s of completed steps"
+        "fix until green · 2 tests, 1 guard that must keep passing · agent scripted · at most 1 iteration, 60 s of completed steps"
         " · undo: pytest-loop restore 0"
     )
     assert draft(story)[1:] == [
@@ -249,7 +249,7 @@ def test_stop_ends_with_a_question_and_its_commands(shop: RunStory) -> None:
         " · 1 file changed · 0.12 USD · verdict RESEARCH"
     )
     assert lines[1] == "still failing: tests/test_shop.py::test_name"
-    assert lines[2].startswith("pattern: partial gain")
+    assert lines[2].startswith("progress: some rules were fixed")
     assert lines[3].startswith("question: ")
     assert lines[4].startswith("answer: pytest-loop answer ")
 
@@ -264,6 +264,7 @@ def test_failure_names_the_step_that_failed() -> None:
     story = RunStory("a.x").evaluate(["a.x"])
     for _ in range(2):
         story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer")
+    assert [line for line in tell(story) if "REFINE" in line] == ["     REFINE failed, and is tried again: no answer"]
     lines = end(story.end("phase_error"))
     assert lines[0].startswith("failed after 0:01 · phase_error: ")
     assert "REFINE failed: no answer" in lines

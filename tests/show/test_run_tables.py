@@ -31,8 +31,8 @@ def test_trajectory_degradation_and_unobservable_limits_are_shown() -> None:
     story = RunStory(*NAMES).evaluate(NAMES).refine().evaluate(NAMES[3:]).refine().evaluate(NAMES[2:])
     assert render_lines(story)[-3:] == [
         "best: iteration 2 with 75 of 100, and the last is worse",
-        "trajectory: fluctuating (the score went up and down)",
-        "unobservable: nobody reports usd, so that this limit cannot end a run",
+        "trajectory: fluctuating (some iterations raised the score, others did not)",
+        "unobservable: no agent reports usd, so this limit cannot end the run",
     ]
 
 

@@ -221,7 +221,7 @@ def test_cases_reviewed_by_an_agent_are_skipped_without_one(
     write_workload({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     result = pytester.runpytest("-rs")
     assert count_outcomes(result) == {"skipped": 2}
-    result.stdout.fnmatch_lines(["*nobody here can review it: name an agent with --loop-judge"])
+    result.stdout.fnmatch_lines(["*it needs a reviewer: name an agent with --loop-judge"])
 
 
 def test_case_is_reviewed_by_the_named_agent(

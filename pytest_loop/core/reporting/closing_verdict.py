@@ -35,7 +35,7 @@ def decide_closing(state: RunState) -> tuple[Closing, str]:
     weak = {rule.id: kind for rule, kind in rules if not kind.is_strong}
     unmet = [rule.id for rule, _ in rules if rule.id in _list_unmet(state)]
     if assumed := [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]:
-        return Closing.RESEARCH, f"nobody has confirmed {_name_first(assumed)}"
+        return Closing.RESEARCH, f"not confirmed yet: {_name_first(assumed)}"
     if not state.stop.passed:
         return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
     if not rules:
@@ -54,7 +54,7 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
     if state.setup.draft.reversal == HARD_TO_UNDO:
         return "it passes, and it is hard to take back"
     if unjudged := state.setup.draft.unjudged:
-        return f"it passes, and nobody judged {_name_first(list(unjudged))}"
+        return f"it passes, and nothing judged {_name_first(list(unjudged))}"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:

@@ -44,7 +44,7 @@ class Manual(Check):
     def run(self, context: Context) -> Iterable[Finding]:
         if context.is_confirmed:
             return ()
-        raise NotJudgedError(f"an assumption: nobody has confirmed {self.manual!r}")
+        raise NotJudgedError(f"not confirmed yet: {self.manual!r}")
 
 
 class Sentence(Check):

@@ -46,7 +46,7 @@ def test_run_without_success_needs_research() -> None:
     run = ScriptedRun(max_iterations=1).evaluate("a.x.y").finish()
     assert decide_closing(run.state) == (Closing.RESEARCH, "it is not done (iteration_limit)")
     unconfirmed = ScriptedRun(make_rule(), make_rule("a.manual.x")).evaluate(assumed=("a.manual.x",)).finish()
-    assert decide_closing(unconfirmed.state) == (Closing.RESEARCH, "nobody has confirmed a.manual.x")
+    assert decide_closing(unconfirmed.state) == (Closing.RESEARCH, "not confirmed yet: a.manual.x")
 
 
 def test_success_without_rules_needs_research() -> None:
@@ -71,7 +71,7 @@ def test_success_after_an_edit_of_what_judges_needs_monitoring() -> None:
 
 def test_success_needs_monitoring_if_nobody_judges_a_rule_of_the_project() -> None:
     run = ScriptedRun(draft=ConfirmedDraft(unjudged=("a.must-not.x", "a.must-not.y"))).evaluate().finish()
-    assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and nobody judged a.must-not.x and 1 more")
+    assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and nothing judged a.must-not.x and 1 more")
 
 
 def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -> None:
