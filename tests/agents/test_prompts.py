@@ -79,8 +79,8 @@ def start() -> RunState:
     )
 
 
-def make_second_iteration() -> RunState:
-    """Return a run in iteration 2: the title is still missing, and the last answer was empty."""
+def make_second_iteration(artifact_hash: str = "1" * 8) -> RunState:
+    """Return a run in iteration 2: the title is still missing."""
     return apply_events(
         start(),
         (Kind.ARTIFACT_CREATED, {"artifact_hash": "0" * 64}),
@@ -90,10 +90,15 @@ def make_second_iteration() -> RunState:
         (Kind.REFINEMENT_DONE, {"artifact_hash": "1" * 64}),
         (Kind.ITERATION_ADVANCED, {}),
         (Kind.PLAN_CREATED, {"plan": ["a.content: It has a title"]}),
-        (Kind.EVALUATION_DONE, EVALUATION | {"artifact_hash": "1" * 8}),
+        (Kind.EVALUATION_DONE, EVALUATION | {"artifact_hash": artifact_hash}),
         (Kind.CRITIQUE_DONE, CRITIQUE),
-        (Kind.PHASE_ERROR, {"step": "REFINE", "reason": "expected a document, found an empty answer"}),
     )
+
+
+def make_empty_answer() -> RunState:
+    """Return a run in iteration 2 whose last answer was empty."""
+    error = {"step": "REFINE", "reason": "expected a document, found an empty answer"}
+    return apply_events(make_second_iteration(), (Kind.PHASE_ERROR, error))
 
 
 class Listener:
@@ -131,9 +136,7 @@ def test_prompts_match_the_golden_files(tmp_path: Path) -> None:
         "produce": prompts.build_prompt(Step.PRODUCE, start(), NONCE, artifact_path=path),
         "prepare": prompts.build_prompt(Step.PREPARE, start(), NONCE, rule_ids=["a.quality.clear"]),
         "plan-again": prompts.build_prompt(Step.PLAN, make_second_iteration(), NONCE),
-        "refine": prompts.build_prompt(
-            Step.REFINE, make_second_iteration(), NONCE, artifact=HOSTILE, artifact_path=path
-        ),
+        "refine": prompts.build_prompt(Step.REFINE, make_empty_answer(), NONCE, artifact=HOSTILE, artifact_path=path),
         "judge": ask_judge_about_hostile_text(tmp_path),
     }
     if os.environ.get("UPDATE_GOLDEN"):
@@ -167,6 +170,13 @@ def test_a_block_with_only_empty_placeholders_is_left_out(tmp_path: Path) -> Non
     texts = prompts.render_template("PLAN", {"task": "do\n\n## A\n\n## B", "critique": ""}, tmp_path)
     assert texts == "Go.\n\n## B\n do\n\n## A\n\n## B\n\n## C\n"
     assert prompts.render_template("PLAN", {"plan": "x"}, tmp_path) == "Go.\n\n## C\n\n$5 for x\n"
+
+
+def test_round_that_changed_nothing_is_named_to_the_agent() -> None:
+    text = "It changed nothing, so the same rules fail again."
+    assert text not in prompts.build_prompt(Step.REFINE, make_second_iteration(), NONCE)
+    idle = make_second_iteration(artifact_hash=EVALUATION["artifact_hash"])
+    assert text in prompts.build_prompt(Step.REFINE, idle, NONCE)
 
 
 def test_a_user_template_replaces_only_its_step(tmp_path: Path) -> None:
