@@ -68,13 +68,13 @@ def project(name: str, server: ModelServer, tmp_path: Path, monkeypatch: pytest.
     return folder
 
 
-def run_client(name: str, folder: Path) -> str:
+def run_client(name: str, folder: Path, *words: str, prompt: str = "mend it") -> str:
     program = load_presets()[name].find_program()
     assert program
     result = subprocess.run(
-        [program, *(COPILOT if name == "copilot" else CALLS[name][0]).split()],
+        [program, *(COPILOT if name == "copilot" else CALLS[name][0]).split(), *words],
         cwd=folder,
-        input="mend it",
+        input=prompt,
         capture_output=True,
         text=True,
         check=False,
@@ -109,6 +109,19 @@ def test_client_asks_the_judge_through_mcp(name: str, project: Path, server: Mod
     bodies = [json.dumps(request.body) for request in server.requests]
     assert any("assert -1 == 5" in body for body in bodies), output
     assert (project / "src" / "calc.py").read_text() == GREEN
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "prompt"),
+    [("claude", [], "/pytest-loop"), ("opencode", ["--command", "pytest-loop"], "")],
+    indirect=["name"],
+)
+def test_skill_is_a_slash_command(name: str, words: list[str], prompt: str, project: Path, server: ModelServer) -> None:
+    (project / ".claude" / "settings.json").unlink(missing_ok=True)  # no Stop hook
+    server.script = [Turn("Done.")]
+    output = run_client(name, project, *words, prompt=prompt)
+    bodies = [json.dumps(request.body) for request in server.requests]
+    assert any("If a person calls this skill by its name" in body for body in bodies), output
 
 
 @pytest.mark.parametrize(
