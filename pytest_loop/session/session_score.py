@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,12 @@ class SessionScore:
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
         if self._save_error:
             terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
+        if self.baseline is None and os.environ.get("GITHUB_ACTIONS"):
+            from pytest_loop.show.github_annotations import find_folder_in_checkout, render_score_annotations
+
+            folder = find_folder_in_checkout(self.config.rootpath, os.environ)
+            for text in render_score_annotations(self.evaluations, folder):
+                terminalreporter.write_line(text)
 
 
 def is_acceptable(evaluations: Sequence[CriteriaScore], regressions: list[str] | None) -> bool:

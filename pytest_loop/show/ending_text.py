@@ -168,10 +168,11 @@ def render_question(state: RunState) -> Iterator[str]:
 def _list_commands(state: RunState) -> Iterator[str]:
     """Return the commands that look at a run, and the one that undoes it."""
     is_interrupted = state.current_step is Place.REFINE and parse_reason(state.stop.reason) is Reason.USER_STOP
-    has_edits = (state.has_agent_worked or is_interrupted) and state.setup.target is Target.WORKSPACE
+    has_worked = state.has_agent_worked or state.progress.last_change is not None
+    has_edits = (has_worked or is_interrupted) and state.setup.target is Target.WORKSPACE
     undo = "pytest-loop restore 0" + (" (unfinished edits stay until then)" if is_interrupted else "")
     commands = {
-        "diff": "pytest-loop diff" if state.has_agent_worked else "",
+        "diff": "pytest-loop diff" if has_worked else "",
         "report": "pytest-loop report",
         "undo": undo if has_edits else "",
     }

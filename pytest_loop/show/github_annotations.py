@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
 from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.evaluation import Evaluation, Issue, RuleResult
-from pytest_loop.core.model.rules import Finding
+from pytest_loop.core.model.rules import CriteriaScore, Finding, Verdict
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 
@@ -52,10 +52,25 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         where = result.findings[0].where if result.findings else ""
         places.setdefault(_format_place(where, folder) or result.id, result)
     for place, result in islice(places.items(), MAX_ANNOTATIONS):
+        message = _format_message(result, issues.get(result.id))
         level = "error" if result.id in blocking else "warning"
-        title = f"title={_escape_property(shorten(result.id, MAX_TITLE_LENGTH))}"
-        properties = title if place == result.id else f"{place},{title}"
-        yield f"::{level} {properties}::{_escape(_format_message(result, issues.get(result.id)))}"
+        yield _format_annotation(level, "" if place == result.id else place, result.id, message)
+
+
+def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str = ".") -> Iterator[str]:
+    """Render annotations of a session outside a run: rules that block or warn, blocking ones first."""
+    results = [result for evaluation in evaluations for result in evaluation.results]
+    shown = [result for result in results if result.is_blocking or result.verdict is Verdict.WARN]
+    for result in sorted(shown, key=lambda result: not result.is_blocking)[:MAX_ANNOTATIONS]:
+        finding = next((finding for piece in result.evidence for finding in piece.findings), None)
+        message = _format_finding(finding) if finding else shorten(result.details, MAX_MESSAGE_LENGTH)
+        place = _format_place(finding.where, folder) if finding else ""
+        yield _format_annotation("error" if result.is_blocking else "warning", place, result.rule.id, message)
+
+
+def _format_annotation(level: str, place: str, name: str, message: str) -> str:
+    title = f"title={_escape_property(shorten(name, MAX_TITLE_LENGTH))}"
+    return f"::{level} {','.join(filter(None, (place, title)))}::{_escape(message)}"
 
 
 def _sort_results(evaluation: Evaluation, blocking: frozenset[str], first: tuple[str, ...]) -> list[RuleResult]:
@@ -75,9 +90,13 @@ def _format_place(where: str, folder: str) -> str:
 
 def _format_message(result: RuleResult, issue: Issue | None) -> str:
     first = result.findings[0] if result.findings else None
-    text = str(Finding(expected=first.expected, found=first.found)) if first else result.details
+    text = _format_finding(first) if first else shorten(result.details, MAX_MESSAGE_LENGTH)
     others = f" ({issue.others} more fail for the same cause)" if issue and issue.others else ""
-    return shorten(text or "it fails", MAX_MESSAGE_LENGTH) + others
+    return (text or "it fails") + others
+
+
+def _format_finding(finding: Finding) -> str:
+    return shorten(str(Finding(expected=finding.expected, found=finding.found)), MAX_MESSAGE_LENGTH)
 
 
 def _escape(text: str) -> str:

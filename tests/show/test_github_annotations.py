@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.model.rules import (
+    CriteriaScore,
+    Evidence,
+    Finding,
+    Outcome,
+    Phase,
+    Result,
+    Rule,
+    Severity,
+    Verdict,
+)
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.show.github_annotations import (
@@ -21,6 +32,7 @@ from pytest_loop.show.github_annotations import (
     format_unmute_command,
     is_on_github,
     render_annotations,
+    render_score_annotations,
 )
 
 Failing = dict[str, Finding | str]
@@ -39,6 +51,24 @@ def annotate(failing: Failing, folder: str = ".", **severities: Severity) -> lis
     evaluation = assess(criteria, Phase.A, reported, "")
     state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=evaluation)
     return list(render_annotations(state, folder))
+
+
+def test_session_outside_a_run_is_annotated_blocking_rules_first() -> None:
+    rules = (
+        Rule(id="b.x", description="X", severity=Severity.WARN),
+        *(Rule(id=name, description="Y") for name in ("a.y", "a.z")),
+    )
+    findings = [(build_finding("guide.md:3", "TODO"),), (), (build_finding("", "no"),)]
+    verdicts = [Verdict.WARN, Verdict.PASS, Verdict.FAIL]
+    results = [
+        Result(rule, verdict, "", (Evidence(outcome=Outcome.FAILED, findings=found),))
+        for rule, verdict, found in zip(rules, verdicts, findings, strict=True)
+    ]
+    score = CriteriaScore("guide", "", Phase.B, Fraction(1), Fraction(1), Fraction(1), 3, tuple(results))
+    assert list(render_score_annotations([score], "docs")) == [
+        "::error title=a.z::no",
+        "::warning file=docs/guide.md,line=3,title=b.x::TODO",
+    ]
 
 
 def build_finding(where: str, message: str = "no", **fields: Any) -> Finding:

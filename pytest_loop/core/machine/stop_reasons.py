@@ -241,7 +241,7 @@ STOP_ROWS = (
         "A limit of money, tokens or time is used up.",
         question="Is the result worth a higher limit?",
         reopened_by=("max_completed_phase_seconds", "usd", "tokens"),
-        resume_with="with a higher --limit",
+        resume_with="--limit LIMIT (a higher one, such as '10 USD, 1 h')",
         is_interruption=True,
         in_experiments=True,
     ),
