@@ -18,10 +18,11 @@ ROOT = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 EXAMPLE = ROOT / "examples" / "fix_until_green"
-# It writes down its arguments, and answers as GitHub would: there is a comment of an earlier run if EARLIER is set.
+# It writes down its arguments, and answers as GitHub would: there is a comment of an earlier run if EARLIER is set,
+# and calls with the argument FORBIDDEN fail.
 GH = """#!/bin/sh
 echo "$@" >>"$GH_LOG"
-case "$*" in *--paginate*) echo "$EARLIER" ;; esac
+case " $* " in *" ${FORBIDDEN:-none} "*) exit 1 ;; *--paginate*) echo "$EARLIER" ;; esac
 """
 
 
@@ -176,6 +177,15 @@ def test_score_of_rules_is_an_output_without_a_task(runner: Runner) -> None:
     assert runner.run(rules="it.rules.yaml") == 0
     assert (runner.outputs["status"], runner.outputs["score"]) == ("passed", "1")
     assert runner.calls == []
+
+
+def test_comment_that_a_fork_may_not_write_is_a_warning(runner: Runner) -> None:
+    (runner.temp / "comment.md").write_text("passed\nREPORT\n")
+    inputs = {"COMMENT": "true", "NUMBER": "3", "OUT": str(runner.temp), "FORBIDDEN": "--method"}
+    words = ["bash", str(ROOT / "action" / "comment.sh")]
+    result = subprocess.run(words, env={**runner.environment, **inputs}, capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("::warning title=pytest-loop::The comment cannot be written")
+    assert "--method POST" in runner.calls[-1]
 
 
 def test_fix_of_a_pull_request_goes_to_its_branch_also_if_the_agent_committed_it(runner: Runner) -> None:
