@@ -280,6 +280,7 @@ def test_a_run_turns_failing_tests_green(
 ) -> None:
     """The first edit is wrong, the second right; the tests of the project decide."""
     folder = Path(shutil.copytree(EXAMPLE, tmp_path / "ledger"))
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)  # nobody has a name here, as in a build
     path = folder / "ledger.py"
     red = path.read_text()
     wrong = red.replace("return found\n", "return found[:-1]\n")
