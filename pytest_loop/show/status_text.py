@@ -21,7 +21,7 @@ _ACTIVITIES = {
     Place.PRODUCE_PREPARE: "{agent} writes",
     Place.PREPARE: "sentences are turned into checks",
     Place.EVALUATE: "pytest judges",
-    Place.CRITIQUE: "the critique is written",
+    Place.CRITIQUE: "waiting for the next step or an answer",
     Place.REFINE: "{agent} edits",
 }
 

@@ -43,7 +43,7 @@ def test_status_names_the_process_of_an_active_run_and_marks_a_crashed_one(
     pid = hold_runs("guide")
     lines = command("--loop-status=guide").get_lines()
     assert lines[0].startswith("guide · running · iteration 2 of 4 · ")
-    assert lines[1].startswith("now: the critique is written, for ")
+    assert lines[1].startswith("now: waiting for the next step or an answer, for ")
     assert lines[2] == "stop: pytest-loop stop --run guide"
     assert f"working: process {pid}" in command("--loop-status=guide", "-v").get_lines()[3]
     os.kill(pid, 9)

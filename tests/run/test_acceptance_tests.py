@@ -154,7 +154,7 @@ def test_built_in_agent_writes_no_tests(project: SealedFiles) -> None:
     builtin, other = make_agent(name="builtin"), make_agent(write(test_csv=SOURCE))
     prepare(begin(project, context={"agents": [builtin, other], "judge": builtin}))
     assert (len(builtin.requests), len(other.requests)) == (0, 1)
-    with pytest.raises(AgentUnavailableError, match="name an agent with --loop-agent"):
+    with pytest.raises(AgentUnavailableError, match="name one with --loop-agent"):
         prepare(begin(project, context={"agents": [builtin], "judge": None}))
 
 

@@ -21,7 +21,7 @@ def test_position_has_limits_and_says_what_is_not_known_yet() -> None:
 
 def test_activity_names_the_agent_that_works() -> None:
     story = RunStory("a", agents=("one", "two")).evaluate(["a"])
-    assert describe_activity(story.state, 75.5) == "now: the critique is written, for 1:15"
+    assert describe_activity(story.state, 75.5) == "now: waiting for the next step or an answer, for 1:15"
     story.add(Kind.CRITIQUE_DONE, issues=[])
     assert describe_activity(story.state, -1) == "now: one edits, for 0:00"
 
