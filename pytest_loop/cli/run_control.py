@@ -112,7 +112,9 @@ class RunControl:
         iteration = self.settings.commands.restore or 0
         _, project = restore.open_project(self.store.project, files, state)
         try:
-            result = restore.restore_iteration(project, history.events, iteration)
+            result = restore.restore_iteration(
+                project, history.events, iteration, keeps_new=True, is_over=state.is_over
+            )
         finally:
             project.close()
         self.console.print_lines(f"{path}: {reason}" for path, reason in result.lost)

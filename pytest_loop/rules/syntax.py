@@ -85,9 +85,11 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=reject_constant)
     except json.JSONDecodeError as error:
-        raise ContentError(error.lineno, "JSON", f"{_lower_first(error.msg)} in column {error.colno}") from None
+        raise ContentError(
+            error.lineno, "JSON", f"an error: {_lower_first(error.msg)} in column {error.colno}"
+        ) from None
     except ValueError as error:  # a number of more than 4,300 digits
-        raise ContentError(1, "JSON", _lower_first(str(error))) from None
+        raise ContentError(1, "JSON", f"an error: {_lower_first(str(error))}") from None
 
 
 def _parse_toml(text: str) -> Any:
@@ -98,9 +100,11 @@ def _parse_toml(text: str) -> Any:
     except tomllib.TOMLDecodeError as error:
         message, _, place = str(error).partition(" (at ")
         line = re.search(r"line (\d+)", place)
-        raise ContentError(int(line[1]) if line else text.count("\n") + 1, "TOML", _lower_first(message)) from None
+        raise ContentError(
+            int(line[1]) if line else text.count("\n") + 1, "TOML", f"an error: {_lower_first(message)}"
+        ) from None
     except ValueError as error:  # a number of more than 4,300 digits
-        raise ContentError(1, "TOML", _lower_first(str(error))) from None
+        raise ContentError(1, "TOML", f"an error: {_lower_first(str(error))}") from None
 
 
 class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader where it is installed
@@ -145,7 +149,7 @@ def construct(node: yaml.Node | None, text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         raise _describe_yaml_error(error, text) from None
     except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits
-        raise ContentError(1, "YAML", _lower_first(str(error))) from None
+        raise ContentError(1, "YAML", f"an error: {_lower_first(str(error))}") from None
 
 
 def _describe_yaml_error(error: yaml.MarkedYAMLError, text: str) -> ContentError:
@@ -155,7 +159,8 @@ def _describe_yaml_error(error: yaml.MarkedYAMLError, text: str) -> ContentError
     if "\t" in content[: len(content) - len(content.lstrip())]:
         return ContentError(line + 1, "spaces for indentation", "a tab")
     problem = error.problem or error.context or "something else"
-    return ContentError(line + 1, "YAML", re.sub(r"^(but )?found ", "", problem))
+    found, count = re.subn(r"^(but )?found ", "", problem)
+    return ContentError(line + 1, "YAML", found if count else f"an error: {problem}")
 
 
 def _count_values(node: yaml.Node, sizes: dict[int, int]) -> int:

@@ -65,13 +65,22 @@ def restore_rules(files: RunFiles, state: RunState) -> Iterator[SealFinding]:
         yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
 
-def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int) -> RestoreResult:
-    """Restore the files that an iteration judged, or those before the first edit (0), beside which new ones may stay.
+def restore_iteration(
+    project: SealedFiles, events: Iterable[Event], number: int, *, keeps_new: bool = False, is_over: bool = False
+) -> RestoreResult:
+    """Restore the files that an iteration judged, or those before the first edit (0), beside which new ones stay.
 
-    The baseline of an experiment belongs to its first iteration.
+    `keeps_new`: files that were made after the run stay beside those of an iteration, too. The baseline of an
+    experiment belongs to its first iteration.
     """
-    if number == 0:
-        return project.restore_tree(_build_start_tree(project, {event.iteration for event in events}))
+    events = list(events)
+    tree = _find_tree(project, events, number) if number else project.start
+    if keeps_new or not number:
+        tree = _add_new_files(project, tree, {event.iteration for event in events}, is_over=is_over)
+    return project.restore_tree(tree)
+
+
+def _find_tree(project: SealedFiles, events: Iterable[Event], number: int) -> FileTree:
     evaluations = [
         event.payload
         for event in events
@@ -79,23 +88,23 @@ def restore_iteration(project: SealedFiles, events: Iterable[Event], number: int
     ]
     if not evaluations:
         raise StateError(f"there is no iteration {number} that was judged: pytest-loop history lists them")
-    return project.restore_checkpoint(number, evaluations[-1].artifact_sha256)
+    return project.find_checkpoint(number, evaluations[-1].artifact_sha256)
 
 
-def _build_start_tree(project: SealedFiles, iterations: Iterable[int]) -> FileTree:
-    """Return the files before the first edit, and those that were made after the run: no checkpoint has them.
+def _add_new_files(project: SealedFiles, tree: FileTree, iterations: Iterable[int], *, is_over: bool) -> FileTree:
+    """Return a tree with the files that were made after the run: no checkpoint has them.
 
-    A new file in a sealed place does not stay, because a killed run may have left it.
+    Unless the run is over, a new file in a sealed place does not stay, because a killed run may have left it.
     """
     project.accept_current()
     trees = filter(None, map(project.load_checkpoint, iterations))
-    made = {path for tree in trees for path in tree.entries}
+    made = {path for checkpoint in trees for path in checkpoint.entries}
     kept = {
         path: entry
         for path, entry in project.current.entries.items()
-        if path not in made and not project.is_sealed(path)
+        if path not in made and path not in project.start.entries and (is_over or not project.is_sealed(path))
     }
-    return replace(project.start, entries={**kept, **project.start.entries})
+    return replace(tree, entries={**kept, **tree.entries})
 
 
 def remove_checkpoints(root: Path, state: RunState) -> None:

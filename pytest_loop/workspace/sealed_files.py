@@ -126,10 +126,14 @@ class SealedFiles:
 
     def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
         """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
+        return self.restore_tree(self.find_checkpoint(number, digest))
+
+    def find_checkpoint(self, number: int, digest: str) -> FileTree:
+        """Return the files of an iteration with this hash; raise `StateError` if they are not kept."""
         tree = self.load_checkpoint(number)
         if tree is None or tree.digest != digest:
             raise StateError(f"the files of iteration {number} are not kept in {self.folder}")
-        return self.restore_tree(tree)
+        return tree
 
     def load_checkpoint(self, number: int) -> FileTree | None:
         """Return the files of an iteration, or None if they are not kept."""

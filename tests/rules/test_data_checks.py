@@ -96,7 +96,9 @@ def test_a_query_on_a_format_without_data_is_an_error(run: Run) -> None:
 def test_a_malformed_block_is_reported_with_its_line_in_the_file(run: Run) -> None:
     text = "# T\n\n```json\n{\n  oops\n}\n```\n"
     lines = run({"query": {"path": "a", "value": 1}, "block": "json"}, text)
-    assert lines == ["doc.md:5: expected JSON, found expecting property name enclosed in double quotes in column 3"]
+    assert lines == [
+        "doc.md:5: expected JSON, found an error: expecting property name enclosed in double quotes in column 3"
+    ]
 
 
 def test_every_schema_violation_is_reported_with_its_json_pointer(run: Run) -> None:

@@ -248,7 +248,7 @@ def test_all_problems_are_reported_with_lines_in_every_format(load: Load, name: 
             "rules:\n  - id: a.b\n    description: x\n    check:\n      all:\n        - contains: x\n        - absent: 5\nartifact: x",
             ["it.rules.yaml:7: expected a list for `absent`, found 5"],
         ),
-        ("a: [", ["it.rules.yaml:2: expected YAML, found did not find expected node content"]),
+        ("a: [", ["it.rules.yaml:2: expected YAML, found an error: did not find expected node content"]),
         ("rules:\n\t- id: x", ["it.rules.yaml:2: expected spaces for indentation, found a tab"]),
         (b"rules:\n  - id: \xff", ["it.rules.yaml:2: expected UTF-8 text, found the byte 0xff"]),
         (b"x" * (9 * 1024 * 1024), ["it.rules.yaml:1: expected at most 8 MB, found 9.0 MB"]),

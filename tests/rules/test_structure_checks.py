@@ -81,7 +81,7 @@ def test_structure_checks_pass_on_matching_structure(run: Run, raw: object) -> N
             {"sections": [{"heading": "Install", "words": 9}]},
             ["doc.md:5: expected 9 words in the section 'Install', found 5"],
         ),
-        ({"parses": "json"}, ["doc.md:1: expected JSON, found expecting value in column 1"]),
+        ({"parses": "json"}, ["doc.md:1: expected JSON, found an error: expecting value in column 1"]),
         (
             {"parses": {"format": "yaml", "block": "toml"}},
             ["doc.md:1: expected a fenced block of toml, found 2 fenced blocks"],
@@ -111,9 +111,15 @@ def test_a_heading_without_any_text_is_an_empty_section(run: Run) -> None:
 @pytest.mark.parametrize(
     ("kind", "good", "bad", "line", "reason"),
     [
-        ("json", "{}", "{", 1, "expected JSON, found expecting property name enclosed in double quotes in column 2"),
-        ("yaml", "a: 1", "a: [", 2, "expected YAML, found did not find expected node content"),
-        ("toml", "a = 1", "a = ", 1, "expected TOML, found invalid value"),
+        (
+            "json",
+            "{}",
+            "{",
+            1,
+            "expected JSON, found an error: expecting property name enclosed in double quotes in column 2",
+        ),
+        ("yaml", "a: 1", "a: [", 2, "expected YAML, found an error: did not find expected node content"),
+        ("toml", "a = 1", "a = ", 1, "expected TOML, found an error: invalid value"),
         ("python", "x = 1\nif x is 1: pass", "x =\n", 1, "expected Python, found invalid syntax"),
         ("markdown", "```\nx\n```\n", "text\n\n```\nx\n", 3, "expected a closing fence, found the end of the text"),
         ("xml", "<a/>", "<a>\n</b>", 2, "expected XML, found mismatched tag"),
@@ -144,7 +150,7 @@ def test_text_that_the_compiler_refuses_is_not_python(run: Run) -> None:
 
 def test_the_format_is_detected_from_the_file_name(run: Run) -> None:
     assert run({"parses": "auto"}, "a = 1", "x.toml") == []
-    assert run({"parses": "auto"}, "a = ", "x.toml") == ["x.toml:1: expected TOML, found invalid value"]
+    assert run({"parses": "auto"}, "a = ", "x.toml") == ["x.toml:1: expected TOML, found an error: invalid value"]
     with pytest.raises(
         CheckError, match=r"cannot tell the format of x.unknown from its name: say which with `format:`"
     ):

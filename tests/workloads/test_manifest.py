@@ -184,7 +184,7 @@ def test_wrong_list_entry_is_named_with_its_line(tmp_path: Path) -> None:
     [
         ("loop.manifest.yaml", "", "loop.manifest.yaml:1: expected a mapping with `workloadId`, found an empty file"),
         ("loop.manifest.json", "[1]", "loop.manifest.json:1: expected a mapping with `workloadId`, found [1]"),
-        ("loop.manifest.json", "{\n", "loop.manifest.json:2: expected JSON, found expecting property name enclosed in double quotes in column 1"),
+        ("loop.manifest.json", "{\n", "loop.manifest.json:2: expected JSON, found an error: expecting property name enclosed in double quotes in column 1"),
         ("loop.manifest.yaml", f"{YAML}workloadId: again\n", "loop.manifest.yaml:7: expected each key once, found 'workloadId' twice"),
         ("loop.manifest.ini", "", "loop.manifest.ini:1: expected a .json, .yaml, .yml or .toml file, found 'loop.manifest.ini'"),
     ],
