@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,7 +129,11 @@ def main(words: Sequence[str] | None = None) -> int:
     row = next((row for row in ROWS if words and row.name == words[0]), None)
     if row is not None and row.function:
         module, _, function = row.function.partition(":")
-        return int(getattr(importlib.import_module(module), function)(words[1:]))
+        try:
+            return int(getattr(importlib.import_module(module), function)(words[1:]))
+        except BrokenPipeError:  # the reader, such as `head`, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
     arguments = build_pytest_arguments(words)
     import pytest
 

@@ -142,3 +142,13 @@ def test_help_imports_neither_pytest_nor_a_model(project: Path) -> None:
     program = "import sys, pytest_loop.cli.console_script as script; script._make_parser(); print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], cwd=project, capture_output=True, text=True, check=True)
     assert not {"pytest", "pydantic"} & set(result.stdout.split())
+
+
+def test_reader_that_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-m", "pytest_loop", "schema"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert (process.stderr.read(), process.wait()) == (b"", 1)
+    process.stderr.close()

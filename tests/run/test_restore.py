@@ -57,16 +57,20 @@ def test_iteration_0_keeps_what_was_made_after_the_run_unless_it_would_judge(tmp
     project.close()
 
 
-def test_iteration_keeps_what_was_made_after_a_run_that_is_over(project: SealedFiles) -> None:
+def test_iteration_keeps_what_was_made_after_a_run_that_is_over(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text("colour = 'red'\n")
+    project = SealedFiles(tmp_path, tmp_path / ".loop" / "guide", ["conftest.py"])
+    project.record_start()
     project.save_checkpoint(1)
     run = ScriptedRun().evaluate("a.x.y", artifact_hash="x", artifact_sha256=project.digest)
-    (project.root / "shop.py").write_text("colour = 'green'\n")
-    (project.root / "notes.txt").write_text("mine\n")
-    (project.root / "test_mine.py").write_text("")
+    (tmp_path / "shop.py").write_text("colour = 'green'\n")
+    (tmp_path / "notes.txt").write_text("mine\n")
+    (tmp_path / "conftest.py").write_text("")
     result = restore_iteration(project, run.events, 1, keeps_new=True, is_over=True)
     assert (result.restored, result.removed) == (("shop.py",), ())
-    assert restore_iteration(project, run.events, 1, keeps_new=True).removed == ("test_mine.py",)
+    assert restore_iteration(project, run.events, 1, keeps_new=True).removed == ("conftest.py",)
     assert restore_iteration(project, run.events, 1).removed == ("notes.txt",)
+    project.close()
 
 
 def test_project_of_another_process_is_opened_only_with_its_own_listing(project: SealedFiles) -> None:
