@@ -77,4 +77,5 @@ def render_session_hints(config: pytest.Config) -> Iterator[str]:
     flags = list_idle_flags([str(argument) for argument in config.invocation_params.args])
     if flags:
         verb = "has" if len(flags) == 1 else "have"
-        yield f"hint: {', '.join(flags)} {verb} no effect without --loop-task: no run is started"
+        other = " (--junitxml or --loop-save-baseline writes these verdicts)" if "--loop-json" in flags else ""
+        yield f"hint: {', '.join(flags)} {verb} no effect without --loop-task: no run is started{other}"

@@ -116,6 +116,8 @@ def test_session_says_that_a_flag_has_no_effect(pytester: pytest.Pytester) -> No
         ]
     )
     assert result.ret == 0
+    result = pytester.runpytest("-q", "--loop-json=result.json")
+    result.stdout.fnmatch_lines(["hint: --loop-json has no *: no run is started (--junitxml or --loop-save-baseline *"])
 
 
 def test_help_leaves_old_keys_out(pytester: pytest.Pytester) -> None:

@@ -260,6 +260,15 @@ def test_exhausted_search_suggests_another_agent() -> None:
     assert "--max-iterations 5 --agent NAME (another agent: " in line
 
 
+def test_edit_that_a_limit_left_unjudged_can_be_undone() -> None:
+    story = RunStory("a.x", max_completed_phase_seconds=3).evaluate(["a.x"]).add(Kind.CRITIQUE_DONE, issues=[])
+    change = {"modified": ["shop.py"]}
+    story.add(Kind.REFINEMENT_DONE, artifact_hash="b" * 64, change=change, seconds=2.0).end("budget_exceeded")
+    lines = end(story)
+    assert lines[-1] == "diff: pytest-loop diff · report: pytest-loop report · undo: pytest-loop restore 0"
+    assert lines[-2].startswith("continue: pytest-loop resume --run green --limit LIMIT (a higher one, ")
+
+
 def test_failure_names_the_step_that_failed() -> None:
     story = RunStory("a.x").evaluate(["a.x"])
     for _ in range(2):
