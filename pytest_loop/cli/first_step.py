@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
 from pytest_loop.cli.task import can_ask
@@ -9,7 +11,7 @@ from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.command_candidate import Goal
-from pytest_loop.inference.task_intent import asks_for_more, classify_task, find_content_words
+from pytest_loop.inference.task_intent import asks_for_more, classify_task, find_code_names, find_content_words
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
@@ -36,7 +38,9 @@ def begin_work(
     if settings.start.tests_first:
         return write_tests_first(baseline.state, project)
     try:
-        return baseline.state if baseline.failing else decide_first_step(baseline.state, task)
+        if baseline.failing:
+            return note_unmeasured(baseline, task, project)
+        return decide_first_step(baseline.state, task)
     except UnmeasuredError as error:
         if not can_ask(settings, console):
             raise
@@ -53,6 +57,17 @@ def write_tests_first(state: RunState, project: SealedFiles) -> RunState:
     files = project.reseal(patterns, ACCEPTANCE_FILES)
     changes = {"patterns": patterns, "allow": ACCEPTANCE_FILES, "files": files}
     return state.replace(work_seal=seal, seal=seal.model_copy(update=changes), edits_first=False)
+
+
+def note_unmeasured(baseline: SealedState, task: ParsedTask, project: SealedFiles) -> RunState:
+    """Return the state of a run that begins with failures, with the new code in it that no failing test names."""
+    state, paths = baseline.state, {name.partition("::")[0] for name in baseline.baseline_result.result.failed_items}
+    if classify_task(task.task).goal is not Goal.IMPLEMENT_FEATURE or not paths <= project.start.entries.keys():
+        return state
+    tests = b"\n".join(project.read_start_content(path) or b"" for path in paths)
+    names = find_code_names(task.task)
+    unmeasured = tuple(name for name in names if not re.search(rb"\b%b\b" % name.encode(), tests))
+    return state.replace(draft=state.setup.draft.model_copy(update={"unmeasured": unmeasured}))
 
 
 def decide_first_step(state: RunState, task: ParsedTask) -> RunState:

@@ -190,8 +190,8 @@ class Start:
         self.runner.check_candidates(state)
         state = RUN_MACHINE.begin(self._seal(draft, state, files))
         readiness = assess_readiness(state, draft.choices, draft.context.project)
-        unjudged = {"unjudged": draft.context.list_unjudged()}
-        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=unjudged))
+        facts_of_rules = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
+        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=facts_of_rules))
         sealed = len(self.project.list_sealed_paths()) if self.project else 0
         facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
         is_detailed = self.console.look.verbosity > 0

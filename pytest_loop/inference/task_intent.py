@@ -263,6 +263,12 @@ def _split_path(path: str) -> list[str]:
     return [*folders, name.rpartition(".")[0] or name]
 
 
+def find_code_names(text: str) -> list[str]:
+    """Return the functions and other names of code in a task: `total`, total() and net_total."""
+    names = re.findall(r"`([A-Za-z_]\w*)(?:\(\))?`|\b([A-Za-z_]\w*)\(|\b([a-z]\w*_\w+)\b(?![./])", text)
+    return list(dict.fromkeys(next(filter(None, groups)) for groups in names))
+
+
 def find_content_words(text: str) -> list[str]:
     """Return the words of a task that are neither generic nor empty."""
     words = re.findall(r"[^\W\d_][\w-]*", text.lower())

@@ -156,6 +156,11 @@ def _render_seal_notes(state: RunState, look: Look) -> Iterator[str]:
     if seal and seal.unstable:
         text = f"unstable: {list_names(seal.unstable, _MAX_PLACES)} (not the same twice, so that it does not block)"
         yield from look.wrap(text, _INDENT)
+    if names := state.setup.draft.unmeasured:
+        text = (
+            f"note: no failing test names {list_names(names, _MAX_PLACES)}: --loop-tests-first lets the agent write one"
+        )
+        yield from look.wrap(text, _INDENT)
     if seal and seal.unjudged:
         text = f"not judged: {list_names(seal.unjudged, _MAX_PLACES)} (skipped or expected to fail already)"
         yield from look.wrap(text, _INDENT)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.cli.first_step import UnmeasuredError, begin_work, decide_first_step
+from pytest_loop.cli.first_step import UnmeasuredError, begin_work, decide_first_step, note_unmeasured
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
+from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.session.result import BaselineResult, SessionResult
@@ -61,6 +62,29 @@ def test_new_behaviour_that_no_rule_measures_is_refused_with_what_to_do(task: st
     assert "--loop-tests-first" in str(error.value)
     assert "--loop-rules" in str(error.value)
     assert "--loop-judge" in str(error.value)
+
+
+# -- new code beside tests that fail already
+
+
+@pytest.mark.parametrize(
+    ("task", "unmeasured"),
+    [
+        ("implement a receipt() in shop.py", ("receipt",)),
+        ("implement total() and `receipt`, and write net_total", ("receipt", "net_total")),
+        ("implement total()", ()),
+        ("implement a CSV export", ()),
+        ("fix until green, also in receipt()", ()),
+    ],
+)
+def test_new_code_that_no_failing_test_names_is_noted(tmp_path: Path, task: str, unmeasured: tuple[str, ...]) -> None:
+    (tmp_path / "test_shop.py").write_text("def test_total():\n    assert total() == 3\n")
+    files = SealedFiles(tmp_path, tmp_path / ".loop/x", ["/test_shop.py"])
+    result = SessionResult(evidence={"test_shop.py::test_total": Evidence(outcome=Outcome.FAILED)})
+    files.record_start()
+    state = note_unmeasured(SealedState(STATE, 1, BaselineResult("", result)), parse_task(task), files)
+    assert state.setup.draft.unmeasured == unmeasured
+    files.close()
 
 
 # -- tests first

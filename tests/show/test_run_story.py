@@ -10,6 +10,7 @@ from pytest_loop.core.model.changed_parts import ChangedParts
 from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import TESTS_SOURCE, Finding, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_setup import ConfirmedDraft
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.show.draft_text import DraftFacts, render_draft
@@ -208,7 +209,8 @@ def test_draft_tells_guards_scopes_limits_and_tests_that_do_not_judge() -> None:
         make_test_rule("c.py::t"),
     )
     seal = Seal(allow=("src/*",), unstable=("a/test_a.py::test_x",), unjudged=("a/test_a.py::test_y",), guard_seconds=1)
-    story = RunStory(*rules, seal=seal, max_completed_phase_seconds=60, max_iterations=1)
+    confirmed = ConfirmedDraft(unmeasured=("receipt",))
+    story = RunStory(*rules, seal=seal, max_completed_phase_seconds=60, max_iterations=1, draft=confirmed)
     assert draft(story)[0] == (
         "fix until green · 2 tests, 1 guard that must keep passing · agent scripted · at most 1 iteration, 60 s of completed steps"
         " · undo: pytest-loop restore 0"
@@ -216,6 +218,7 @@ def test_draft_tells_guards_scopes_limits_and_tests_that_do_not_judge() -> None:
     assert draft(story)[1:] == [
         "judge: a/, c.py · may edit: src/*",
         "unstable: a/test_a.py::test_x (not the same twice, so that it does not block)",
+        "note: no failing test names receipt: --loop-tests-first lets the agent write one",
         "not judged: a/test_a.py::test_y (skipped or expected to fail already)",
     ]
     assert draft(story, look=Look(1))[-3:] == [

@@ -50,6 +50,7 @@ class ConfirmedDraft(Value):
 
     `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
     undo. `unjudged` are blocking rules of the project that are in the prompt alone, because no agent judges sentences.
+    `unmeasured` is new code of the task that no test names which fails before the first edit.
     """
 
     shape: str = "tool"
@@ -58,6 +59,7 @@ class ConfirmedDraft(Value):
     clarity: int | None = None
     confirmed_by: str = ""
     unjudged: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
 
 class Origin(Value):

@@ -55,6 +55,8 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
         return "it passes, and it is hard to take back"
     if unjudged := state.setup.draft.unjudged:
         return f"it passes, and nothing judged {_name_first(list(unjudged))}"
+    if unmeasured := state.setup.draft.unmeasured:
+        return f"it passes, and no test that failed names {_name_first(list(unmeasured))}"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:

@@ -74,6 +74,11 @@ def test_success_needs_monitoring_if_nobody_judges_a_rule_of_the_project() -> No
     assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and nothing judged a.must-not.x and 1 more")
 
 
+def test_success_needs_monitoring_if_no_failing_test_named_the_new_code() -> None:
+    run = ScriptedRun(draft=ConfirmedDraft(unmeasured=("receipt",))).evaluate().finish()
+    assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and no test that failed names receipt")
+
+
 def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -> None:
     run = ScriptedRun().evaluate().finish()
     finding = SealFinding(kind="not verified", path="big.db", detail="it changed")
