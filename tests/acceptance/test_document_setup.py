@@ -80,7 +80,7 @@ def test_words_of_a_task_lead_to_a_draft(
     assert f"type: {template} in the task (another one: --loop-template NAME)" in lines
     assert re.findall(r"a\.task\.[\w-]+(?= +It)", drafted.stdout) == rules
     assert any("[template " in line for line in lines)
-    assert "start it with pytest --loop-task" in drafted.stderr
+    assert "type pytest --loop-task" in drafted.stderr
     assert not (project / ".loop").exists()
 
 

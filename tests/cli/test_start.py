@@ -54,7 +54,7 @@ def test_run_without_confirmation_is_refused_and_leaves_nothing(project: Path) -
     start, _ = make_start(
         project, start=StartSettings(task="Write a guide"), arguments=("--loop-task", "Write a guide")
     )
-    expected = "start it with pytest --loop-task 'Write a guide' --loop-yes"
+    expected = "type pytest --loop-task 'Write a guide' --loop-yes"
     with pytest.raises(pytest.UsageError, match=expected):
         start.execute()
     assert not (project / ".loop").exists()

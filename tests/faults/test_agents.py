@@ -490,8 +490,7 @@ def test_a_hanging_agent_fails_the_run_with_exit_code_1(loop: Callable[..., pyte
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "     PRODUCE failed: command:sleep 60 did not end within 1 s",
-            "     PRODUCE failed: command:sleep 60 did not end within 1 s",
+            "     PRODUCE failed, and is tried again: command:sleep 60 did not end within 1 s",
             "failed after * · phase_error: *",
             "PRODUCE failed: command:sleep 60 did not end within 1 s",
         ]
