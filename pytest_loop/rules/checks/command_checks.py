@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(?<![\w./-])(/?(?:[\w.@+-]+/)*[\w.@+-]+\.\w+)[:(](\d+)")
 _MISSING_TOOL = re.compile(
     r"(?:(?<=[ :])(?P<program>[^\s:]+): (?:command )?not found|: No module named '?(?P<module>[\w.]+)'?)\s*\Z"
 )
-# What npx says of a package that is not installed, and the programs that run the scripts of a package.
+# The message of npx about a package that is not installed, and programs that run the scripts of a package.
 _MISSING_PACKAGE = re.compile(r"npx canceled due to missing packages[^\[]*\[\"(?P<package>@?[^\"@]+)")
 _PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
 
