@@ -19,7 +19,7 @@ from pytest_loop.session.warm.import_trial import PATCHING_PACKAGES, ImportTrace
 from pytest_loop.session.warm.module_store import ModuleStore
 
 _MAX_TRIAL_SECONDS = 20.0
-_IDLE_SECONDS = 0.2
+_IDLE_SECONDS = 1.0
 _MAX_REQUESTS = 16
 
 
