@@ -5,6 +5,7 @@ With xdist there is one in the controller, which has no items, and one in each w
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -259,6 +260,8 @@ def join_run(config: pytest.Config, text: str) -> None:
     from pytest_loop.session.judging_modules import load_judging_modules
 
     load_judging_modules()
+    if not gc.get_freeze_count():  # else the fork server has done it
+        gc.freeze()  # every search for garbage would look at pytest and at these modules: 15 % of a large suite
     start_watch(config)
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
         from pytest_loop.session.warm import xdist_workers

@@ -10,7 +10,7 @@ from doctest import DocTest
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -79,11 +79,23 @@ def _list_layers(test: object) -> Iterator[CodeType | None]:
 
 
 class _Source:
-    """The functions of one source file, by their first line."""
+    """What one source file defines and imports: its functions by their first line, and the names that stay fixed.
+
+    The syntax tree is not kept: the garbage collector would search it again and again.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._checked: dict[tuple[CodeType | None, ...], bool] = {}
+        tree, code = _parse_file(path)
+        nodes = list(ast.walk(tree))
+        decorated = {min(item.lineno for item in node.decorator_list) for node in nodes if _is_decorated_function(node)}
+        self._functions = {
+            inner.co_firstlineno: (inner, inner.co_firstlineno in decorated) for inner in _list_codes(code)
+        }
+        self._imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+        stored = (node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
+        self._fixed = _FixedNames(tree.body, Counter(stored))
 
     def has_function(self, layers: list[CodeType | None]) -> bool:
         """Return whether the innermost layer is a function of this file, and whether decorators explain the others."""
@@ -91,6 +103,14 @@ class _Source:
         if key not in self._checked:  # parameters share a function
             self._checked[key] = self._check(layers)
         return self._checked[key]
+
+    def _check(self, layers: list[CodeType | None]) -> bool:
+        code = layers[-1]
+        if code is None or code.co_firstlineno not in self._functions or Path(code.co_filename) != self._path:
+            return False
+        declared, is_decorated = self._functions[code.co_firstlineno]
+        is_same = declared.co_name == code.co_name and _list_constants(declared) <= _list_constants(code)
+        return is_same and (len(layers) == 1 or is_decorated)
 
     def has_doctest(self, doctest: DocTest) -> bool:
         """Return whether the examples of a doctest are those of a definition in this file with its name."""
@@ -104,77 +124,72 @@ class _Source:
 
     def find_changes(self, values: Mapping[str, Any]) -> Iterator[str]:
         """Yield the names in a namespace that are not what the file says; those that it may set itself are left out."""
-        for name, node in self._fixed_nodes(self._tree.body):
-            value = values.get(name)
-            if isinstance(node, ast.ClassDef):
-                methods = vars(value) if isinstance(value, type) else {}
-                inner = [(key, child) for key, child in self._fixed_nodes(node.body) if isinstance(child, _FUNCTIONS)]
-                yield from (f"{name}.{key}" for key, _ in inner if not self._is_function(methods.get(key)))
-            elif isinstance(node, ast.expr):
-                if (type(value), value) != (type(expected := ast.literal_eval(node)), expected):
-                    yield name
-            elif not self._is_function(value):
+        yield from (name for name in self._fixed.functions if not self._is_function(values.get(name)))
+        for name, methods in self._fixed.methods.items():
+            found = vars(kind) if isinstance(kind := values.get(name), type) else {}
+            yield from (f"{name}.{method}" for method in methods if not self._is_function(found.get(method)))
+        for name, expected in self._fixed.constants.items():
+            if (type(value := values.get(name)), value) != (type(expected), expected):
                 yield name
 
     def _is_function(self, value: object) -> bool:
         return self.has_function(list(_list_layers(value)))
 
-    def _fixed_nodes(self, body: list[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
-        """Yield functions and classes that nothing decorates, and plain values, that have their name for themselves."""
-        names = Counter(node.name for node in body if isinstance(node, _DEFINITIONS)) + self._assigned_names
-        for node in body:
-            if isinstance(node, _DEFINITIONS) and not node.decorator_list and names[node.name] == 1:
-                yield node.name, node
-            elif isinstance(node, ast.Assign) and _is_plain(node.value):
-                targets = [target.id for target in node.targets if isinstance(target, ast.Name)]
-                yield from ((name, node.value) for name in targets if names[name] == 1)
-
-    @cached_property
-    def _assigned_names(self) -> Counter[str]:
-        nodes = (node for node in ast.walk(self._tree) if isinstance(node, ast.Name))
-        return Counter(node.id for node in nodes if not isinstance(node.ctx, ast.Load))
-
     def list_imports(self, package: str) -> set[str]:
         """Return the full names of modules that the file may import."""
         names = set()
-        for node in ast.walk(self._tree):
+        for node in self._imports:
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 parents = package.split(".")[: 1 - node.level or None] if node.level else []
                 base = ".".join(filter(None, (*parents, node.module)))
                 names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
         return names
 
-    def _check(self, layers: list[CodeType | None]) -> bool:
-        code = layers[-1]
-        if code is None or Path(code.co_filename) != self._path or code.co_firstlineno not in self._functions:
-            return False
-        declared, is_decorated = self._functions[code.co_firstlineno]
-        is_same = declared.co_name == code.co_name and _list_constants(declared) <= _list_constants(code)
-        return is_same and (len(layers) == 1 or is_decorated)
 
-    @cached_property
-    def _tree(self) -> ast.Module:
-        """The parsed file; an empty one if it cannot be compiled."""
-        try:
-            tree = ast.parse(self._path.read_bytes())
-            compile(tree, str(self._path), "exec", dont_inherit=True)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            return ast.Module(body=[], type_ignores=[])
-        return tree
+class _FixedNames:
+    """The functions and classes of a module that nothing decorates, and plain values, that nothing else is named like.
 
-    @cached_property
-    def _functions(self) -> dict[int, tuple[CodeType, bool]]:
-        """The code of each function, and whether it has a decorator that may wrap it."""
-        tree = self._tree
-        codes = list(_list_codes(compile(tree, str(self._path), "exec", dont_inherit=True)))
-        decorated = {
-            min(decorator.lineno for decorator in node.decorator_list)
-            for node in ast.walk(tree)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list
-        }
-        return {code.co_firstlineno: (code, code.co_firstlineno in decorated) for code in codes}
+    `stored` counts the names that the module assigns anywhere.
+    """
+
+    def __init__(self, body: list[ast.stmt], stored: Counter[str]) -> None:
+        self.functions: list[str] = []
+        self.methods: dict[str, list[str]] = {}
+        self.constants: dict[str, object] = {}
+        names = _count_definitions(body) + stored
+        for node in body:
+            if isinstance(node, ast.Assign) and _is_plain(node.value):
+                targets = (target.id for target in node.targets if isinstance(target, ast.Name))
+                self.constants |= {name: ast.literal_eval(node.value) for name in targets if names[name] == 1}
+            elif _is_fixed_definition(node, names, ast.ClassDef):
+                inner = _count_definitions(node.body) + stored
+                methods = [child.name for child in node.body if _is_fixed_definition(child, inner, _FUNCTIONS)]
+                self.methods[node.name] = methods
+            elif _is_fixed_definition(node, names, _FUNCTIONS):
+                self.functions.append(node.name)
+
+
+def _count_definitions(body: list[ast.stmt]) -> Counter[str]:
+    return Counter(node.name for node in body if isinstance(node, _DEFINITIONS))
+
+
+def _is_fixed_definition(node: ast.stmt, names: Counter[str], kind: Any) -> TypeGuard[Any]:
+    return isinstance(node, kind) and not node.decorator_list and names[node.name] == 1
+
+
+def _is_decorated_function(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(node, _FUNCTIONS) and bool(node.decorator_list)
+
+
+def _parse_file(path: Path) -> tuple[ast.Module, CodeType]:
+    """Return the syntax tree and the code of a file; both are empty if it cannot be compiled."""
+    try:
+        tree = ast.parse(path.read_bytes())
+        return tree, compile(tree, str(path), "exec", dont_inherit=True)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[]), compile("", str(path), "exec")
 
 
 def _is_plain(node: ast.expr) -> bool:

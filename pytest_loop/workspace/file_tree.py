@@ -148,7 +148,7 @@ def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
     differing = [path for path, entry in new.items() if old.get(path) is not entry]
     return FileChanges(
         added=tuple(sorted(path for path in differing if path not in old)),
-        removed=tuple(sorted(path for path in old if path not in new)),
+        removed=tuple(sorted(old.keys() - new.keys())),
         modified=tuple(sorted(path for path in differing if path in old and old[path] != new[path])),
     )
 
