@@ -71,7 +71,7 @@ class Project:
         for _ in range(40):
             if holds():
                 return
-            time.sleep(0.5)
+            time.sleep(1.3)  # it does so once it has been idle for a second
             self.run_session()
         raise AssertionError("the condition never held")
 
