@@ -171,7 +171,8 @@ class StopHook:
             build_judging_arguments(settings),
             settings.folder,
             timeout,
-            os.environ,
+            # Python takes an edit for no edit if size and second are those of the bytecode: so write none.
+            {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             lambda _data: None,
             launcher=DirectLauncher() if is_warm else ColdLauncher(),
         )

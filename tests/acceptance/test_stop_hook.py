@@ -115,6 +115,17 @@ def test_rules_of_ini_file_and_arguments_judge(gate: Gate, project: Path) -> Non
     assert "a.content.title" in gate().reason
 
 
+def test_edit_within_a_second_is_seen(gate: Gate, project: Path) -> None:
+    code = project / "calc.py"
+    code.write_text("VALUE = 1\n")
+    (project / "test_calc.py").write_text("from calc import VALUE\n\ndef test_value():\n    assert VALUE == 2\n")
+    assert "assert 1 == 2" in gate().reason
+    stamp = code.stat().st_mtime_ns
+    code.write_text("VALUE = 2\n")
+    os.utime(code, ns=(stamp, stamp))
+    assert gate().answer == {}
+
+
 def test_module_that_cannot_be_imported_blocks(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text("import nowhere\n")
     assert "No module named 'nowhere'" in gate().reason
