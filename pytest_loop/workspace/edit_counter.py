@@ -28,12 +28,17 @@ class Rewrites(NamedTuple):
 
 
 class EditCounter:
-    """Count the changes of files between looks; `list_versions` returns a value for each file that changes with it."""
+    """Count the changes of files between looks, from their first `versions` on.
 
-    def __init__(self, list_versions: Callable[[], Versions], clock: Callable[[], float] = time.monotonic) -> None:
+    `list_versions` returns a value for each file that changes with it.
+    """
+
+    def __init__(
+        self, versions: Versions, list_versions: Callable[[], Versions], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._list_versions = list_versions
         self._clock = clock
-        self._versions = list_versions()
+        self._versions = versions
         self._counts: Counter[str] = Counter()
         self._next_look = clock() + MIN_INTERVAL
 
@@ -59,15 +64,15 @@ class EditCounter:
 
 
 def count_project_edits(project: SealedFiles) -> EditCounter:
-    """Return a counter for the files of a project."""
+    """Return a counter for the files of a project, from its last scan on."""
     tree = project.current
 
     def list_versions() -> Versions:
         nonlocal tree
         tree = scan_files(project.root, project.scope, tree, tree)
-        return {path: entry.digest for path, entry in tree.entries.items()}
+        return tree.entries
 
-    return EditCounter(list_versions)
+    return EditCounter(tree.entries, list_versions)
 
 
 def count_file_edits(path: Path) -> EditCounter:
@@ -80,7 +85,7 @@ def count_file_edits(path: Path) -> EditCounter:
             return {}
         return {path.name: (status.st_mtime_ns, status.st_size, status.st_ino)}
 
-    return EditCounter(list_versions)
+    return EditCounter(list_versions(), list_versions)
 
 
 def _is_text(path: Path) -> bool:

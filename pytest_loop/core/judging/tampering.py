@@ -121,13 +121,15 @@ def find_suspicious_changes(
 
 def find_copied_literals(sources: Iterable[ChangedSource], tests: Iterable[str]) -> Iterator[SealFinding]:
     """Find values of the tests that newly occur in the product; they may be right or written to please."""
+    added = {source.path: _find_literals(source.after) - _find_literals(source.before or "") for source in sources}
+    if not any(added.values()):  # parsing all tests takes seconds in a large project
+        return
     expected = {value for text in tests for value in _find_literals(text)}
-    for source in sources:
-        added = _find_literals(source.after) - _find_literals(source.before or "")
-        values = sorted(map(repr, added & expected))
+    for path, literals in added.items():
+        values = sorted(map(repr, literals & expected))
         if values:
             detail = f"values of the tests: {', '.join(values[:_MAX_NAMES])}"
-            yield SealFinding(kind="literal", path=source.path, detail=detail)
+            yield SealFinding(kind="literal", path=path, detail=detail)
 
 
 def find_test_machinery(text: str) -> frozenset[str]:
