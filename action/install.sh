@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install the project and the plugin. INSTALL: words for pip, separated by spaces.
+# Install the project, and the plugin in the version of this action. INSTALL: words for pip, separated by spaces.
 set -euo pipefail
 read -r -a words <<<"$INSTALL"
-python -m pip install --quiet "${words[@]}" pytest-agent-loop
+python -m pip install --quiet "${words[@]}" "$GITHUB_ACTION_PATH"

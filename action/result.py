@@ -2,8 +2,8 @@
 
 import json
 import os
-import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 MARKER = "<!-- pytest-loop -->"
 MAX_NAMES = 10
@@ -13,8 +13,9 @@ def main() -> None:
     """Write the outputs into GITHUB_OUTPUT, and the comment into comment.md."""
     folder = Path(os.environ["OUT"])
     code = int((folder / "exit-code").read_text())
-    result = json.loads((folder / "result.json").read_text()) if (folder / "result.json").exists() else {}
-    score = result.get("score", read_score(folder / "junit.xml"))
+    is_run = (folder / "result.json").exists()
+    result = json.loads((folder / "result.json").read_text()) if is_run else read_session(folder / "junit.xml")
+    score = result.get("score")
     status = result.get("status") or ("failed" if code else "passed")
     diff = folder / "change.diff"
     outputs = {
@@ -25,24 +26,32 @@ def main() -> None:
     }
     with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as file:
         file.writelines(f"{name}={value}\n" for name, value in outputs.items())
-    (folder / "comment.md").write_text(render_comment(result, outputs, folder), encoding="utf-8")
+    comment = render_comment(result, outputs, folder)
+    (folder / "comment.md").write_text("\n".join([MARKER, *comment, "REPORT", ""]), encoding="utf-8")
+    if not is_run:  # a run writes a summary itself
+        with Path(os.environ["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8") as file:
+            file.write("\n".join(comment))
 
 
-def read_score(path: Path) -> "float | None":
-    """Return the lowest score in a JUnit file; None without rules."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    scores = re.findall(r'name="loop\.score[^"]*" value="([\d.]+)"', text)
-    return min(map(float, scores)) if scores else None
+def read_session(path: Path) -> dict:
+    """Return the lowest score in a JUnit file, None without rules, and the names of what failed."""
+    if not path.exists():
+        return {}
+    root = ElementTree.parse(path).getroot()
+    scores = [row.get("value") for row in root.iter("property") if row.get("name").startswith("loop.score")]
+    cases = [case for case in root.iter("testcase") if {"failure", "error"} & {part.tag for part in case}]
+    names = [f"{case.get('classname')}::{case.get('name')}".lstrip(":") for case in cases]
+    return {"score": min(map(float, scores), default=None), "failed": names}
 
 
-def render_comment(result: dict, outputs: dict, folder: Path) -> str:
-    """Return the comment: verdict and score, what blocks, and what was changed; `REPORT` stands for the link."""
+def render_comment(result: dict, outputs: dict, folder: Path) -> "list[str]":
+    """Return the lines of the comment: verdict and score, what blocks, and what was changed."""
     stop = result.get("stop") or {}
     rules = result.get("rules") or {}
     head = f"**pytest-loop: {outputs['status']}**"
     head += f", score {outputs['score']}" if outputs["score"] else ""
     head += f", {rules['passed']} of {rules['total']} rules pass" if rules else ""
-    lines = [MARKER, head, ""]
+    lines = [head, ""]
     if stop.get("reason"):
         lines += [f"Ended after iteration {result['iteration']} of {result['max_iterations']}: `{stop['reason']}`.", ""]
     lines += list_names("Fixed", list_fixed(result))
@@ -51,7 +60,7 @@ def render_comment(result: dict, outputs: dict, folder: Path) -> str:
     diffstat = (folder / "diffstat.txt").read_text(encoding="utf-8").rstrip() if outputs["diff"] else ""
     if diffstat:
         lines += ["What was changed:", "```", diffstat.replace("```", "'''"), "```", ""]
-    return "\n".join([*lines, "REPORT", ""])
+    return lines
 
 
 def list_fixed(result: dict) -> "list[str]":

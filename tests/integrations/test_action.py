@@ -166,6 +166,8 @@ def test_earlier_comment_is_updated_and_no_fix_is_proposed_without_request(runne
     assert runner.run(comment="true") == 1
     assert (runner.outputs["status"], runner.outputs["diff"]) == ("failed", "")
     assert any("--method PATCH repos/me/ledger/issues/comments/42" in call for call in runner.calls)
+    failed = "Blocks:\n- `tests.test_ledger::test_amounts_are_read[1,234.50-1234.50]`\n"
+    assert [failed in text for text in (runner.read("comment.md"), runner.summary.read_text())] == [True, True]
     assert not any("pr create" in call for call in runner.calls)
 
 
@@ -177,6 +179,15 @@ def test_score_of_rules_is_an_output_without_a_task(runner: Runner) -> None:
     assert runner.run(rules="it.rules.yaml") == 0
     assert (runner.outputs["status"], runner.outputs["score"]) == ("passed", "1")
     assert runner.calls == []
+
+
+@pytest.mark.thorough
+def test_plugin_is_installed_in_the_version_of_the_action(runner: Runner) -> None:
+    environment = {**runner.environment, "INSTALL": f"--dry-run --no-deps --ignore-installed --report {runner.output}"}
+    words = ["bash", str(ROOT / "action" / "install.sh")]
+    subprocess.run(words, env=environment, check=True, capture_output=True)
+    [row] = json.loads(runner.output.read_text())["install"]
+    assert (row["metadata"]["name"], row["download_info"]["url"]) == ("pytest-agent-loop", ROOT.as_uri())
 
 
 def test_comment_that_a_fork_may_not_write_is_a_warning(runner: Runner) -> None:
