@@ -15,6 +15,8 @@ SERVER = "pytest-loop"
 GATE = "--loop-gate"
 EXTRA_HINT = "the MCP server needs the extra: pip install 'pytest-agent-loop[mcp]'"
 _SECONDS = 600
+# Outside of a repository it stays where it is.
+_GO_TO_TOP = 'cd "$(git rev-parse --show-toplevel)"'
 # Codex's table of MCP servers is the only part of a client that is not JSON.
 TABLE = f"[mcp_servers.{SERVER}]"
 
@@ -101,7 +103,8 @@ CLIENTS = {
             JsonPart(".mcp.json", ".claude.json", _make_server("mcpServers")),
             _make_skill(".claude"),
         ),
-        "Claude Code asks once whether to use the MCP server; without a terminal: claude -p --mcp-config .mcp.json",
+        "Claude Code asks once whether to use the MCP server of a project; "
+        "without a terminal: claude -p --mcp-config .mcp.json",
     ),
     "codex": ClientFiles(
         (
@@ -109,7 +112,7 @@ CLIENTS = {
             TomlPart(".codex/config.toml", ".codex/config.toml"),
             _AGENTS_SKILL,
         ),
-        "Codex reads it only in a trusted project, and runs the hook only after you trust it with /hooks; "
+        "Codex reads the files of a project only if you trust it, and runs a hook only after you trust it with /hooks; "
         "without a terminal: codex exec --dangerously-bypass-hook-trust",
     ),
     "gemini": ClientFiles(
@@ -124,7 +127,7 @@ CLIENTS = {
             JsonPart(".gemini/settings.json", ".gemini/settings.json", _make_server("mcpServers"), has_comments=True),
             _make_skill(".gemini"),
         ),
-        "Gemini ignores all of it in a folder that is not trusted: use /permissions trust, or set "
+        "Gemini ignores the files of a project in a folder that is not trusted: use /permissions trust, or set "
         "GEMINI_CLI_TRUST_WORKSPACE=true (--skip-trust is not enough)",
     ),
     "opencode": ClientFiles(
@@ -151,7 +154,7 @@ CLIENTS = {
             _AGENTS_SKILL,
         ),
         "VS Code asks once whether to start the server. Copilot, also its command-line client, runs the hook "
-        "only in a folder that you trust.",
+        "of a project only in a folder that you trust.",
     ),
 }
 
@@ -159,18 +162,17 @@ CLIENTS = {
 def make_shell_line(words: str, root: Path, *, is_user: bool) -> str:
     """Return the shell line that runs a module of this environment in the project, from any folder of it.
 
-    A client may have been started in a subfolder, and without the environment. One line for all projects of a user can
-    name no folder, and takes the environment that is active.
+    A client may have been started in a subfolder, and without the environment. The line for all projects of a user
+    takes the environment that is active.
     """
     if is_user:
-        return f"python -m {words}"
+        return f"{_GO_TO_TOP} && python -m {words}"
     python, folder = Path(sys.executable), find_git_root(root)
     inside = python.relative_to(root) if python.is_relative_to(root) else python
     if folder is None:
         return f"{shlex.quote(str(python))} -m {words}"
     below = root.relative_to(folder).as_posix()
-    target = '"$(git rev-parse --show-toplevel)"' + ("" if below == "." else f"/{shlex.quote(below)}")
-    return f"cd {target} && {shlex.quote(str(inside))} -m {words}"
+    return f"{_GO_TO_TOP}{'' if below == '.' else f'/{shlex.quote(below)}'} && {shlex.quote(str(inside))} -m {words}"
 
 
 def find_git_root(folder: Path) -> Path | None:

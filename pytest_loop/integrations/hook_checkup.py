@@ -14,54 +14,74 @@ from pytest_loop.integrations.client_files import CLIENTS, GATE, JsonPart, find_
 from pytest_loop.integrations.json_edit import load_json
 
 _IDLE = "it does nothing, because"
+# These clients look for the files of a project only in the folder where they are started.
+_READS_ONLY_HERE = ("claude", "gemini")
 
 
 @dataclass(frozen=True)
 class Place:
-    """A project with a hook, and the environment of the user who starts the client there."""
+    """A folder with the hook of a client, and the environment of the user who starts the client in another one."""
 
     folder: Path
     hook: Path
+    home: Path
+    start: Path
     environment: Mapping[str, str]
 
     @property
-    def home(self) -> Path:
-        return Path(self.environment.get("HOME") or Path.home())
+    def is_user(self) -> bool:
+        return self.folder == self.home
 
     def is_inside(self, folders: Iterator[str]) -> bool:
         return any(self.folder.is_relative_to(folder) for folder in folders)
 
 
-def render_hook_lines(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """Render one line for each Stop hook that is installed in a project."""
+def render_hook_lines(start: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Render one line for each Stop hook that is installed: in a folder, at the top of its repository, or at home."""
+    home = Path(environment.get("HOME") or Path.home())
+    folders = dict.fromkeys((start, find_git_root(start) or start, home))
     for name, client in CLIENTS.items():
-        hooks = {folder / part.path for part in client.parts if isinstance(part, JsonPart) and part.is_gate}
-        for hook in hooks:
+        part = next((part for part in client.parts if isinstance(part, JsonPart) and part.is_gate), None)
+        if part is None:
+            continue
+        for folder in folders:
+            hook = folder / (part.user_path if folder == home else part.path)
             line = next(_find_gates(_read(load_json, hook)), "")
             if line:
-                problem = _find_problem(name, line, Place(folder, hook, environment))
-                yield f"Stop hook of {name}: {problem or 'in place'}"
+                problem = _find_problem(name, line, Place(folder, hook, home, start, environment))
+                yield f"Stop hook of {name}{' for all projects' if folder == home else ''}: {problem or 'in place'}"
 
 
 def _find_problem(name: str, line: str, place: Place) -> str:
-    words = shlex.split(line)
-    program = words[words.index("-m") - 1] if "-m" in words else words[0]
+    program = shlex.split(line.rpartition(" && ")[2])[0]
     found = shutil.which(program if "/" not in program else place.folder / program, path=place.environment.get("PATH"))
     if found is None:
-        return f"{_IDLE} {program} is missing: pytest-loop install {name}"
+        return f"{_IDLE} {program} is missing: pytest-loop install {name}{' --user' if place.is_user else ''}"
+    if place.is_user:
+        return _check_codex_hook(place) if name == "codex" else ""
+    if name in _READS_ONLY_HERE and place.folder != place.start:
+        return f"{_IDLE} {name} reads it only in {place.folder}: start {name} there, or use pytest-loop install --user"
     return _TRUST[name](place) if name in _TRUST else ""
 
 
 def _check_codex(place: Place) -> str:
-    home = Path(place.environment.get("CODEX_HOME") or place.home / ".codex")
-    config = _read(tomllib.loads, home / "config.toml")
+    projects = _read_codex_config(place).get("projects", {})
     roots = {str(place.folder), str(find_git_root(place.folder) or place.folder)}
-    projects = config.get("projects", {})
     if not any(projects.get(root, {}).get("trust_level") == "trusted" for root in roots):
         return f"{_IDLE} Codex does not trust this project: start codex here once"
-    if not any(key.startswith(f"{place.hook}:") for key in config.get("hooks", {}).get("state", {})):
+    return _check_codex_hook(place)
+
+
+def _check_codex_hook(place: Place) -> str:
+    state = _read_codex_config(place).get("hooks", {}).get("state", {})
+    if not any(key.startswith(f"{place.hook}:") for key in state):
         return f"{_IDLE} Codex does not trust the hook: use /hooks, or codex exec --dangerously-bypass-hook-trust"
     return ""
+
+
+def _read_codex_config(place: Place) -> dict[str, Any]:
+    home = Path(place.environment.get("CODEX_HOME") or place.home / ".codex")
+    return _read(tomllib.loads, home / "config.toml")
 
 
 def _check_gemini(place: Place) -> str:

@@ -19,6 +19,7 @@ from pytest_loop.integrations.client_files import (
     CLIENTS,
     EXTRA_HINT,
     GATE,
+    SERVER,
     TABLE,
     JsonPart,
     Part,
@@ -74,10 +75,18 @@ class Installation:
         """Return the text of every file that changes, before and after; empty if there is no file."""
         texts: dict[str, tuple[str, str]] = {}
         for part in CLIENTS[client].parts:
+            if is_removal and isinstance(part, SkillPart) and self._is_shared(part, client):
+                continue
             path = part.user_path if self.is_user else part.path
             before, text = texts[path] if path in texts else (self._read(path),) * 2
             texts[path] = (before, self._change(part, path, text, is_removal=is_removal))
         return {path: pair for path, pair in texts.items() if pair[0] != pair[1]}
+
+    def _is_shared(self, skill: SkillPart, client: str) -> bool:
+        """Return whether another client that reads the same skill is installed."""
+        others = (row.parts for name, row in CLIENTS.items() if name != client and skill in row.parts)
+        files = {part.user_path if self.is_user else part.path for parts in others for part in parts if part != skill}
+        return any(SERVER in self._read(path) for path in files)
 
     def _change(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
         if isinstance(part, SkillPart):

@@ -13,11 +13,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
-from tests.agents.codex_home import make_codex_home
-from tests.agents.model_server import ModelServer, Turn
 from tests.pytest_caller import PytestCaller
 
 HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
@@ -348,29 +345,3 @@ def test_example_hook_answers_its_client(project: Path, name: str) -> None:
 def test_example_hook_answers_if_pytest_cannot_start(project: Path, name: str) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options\n")
     assert _call_hook(name, project) == {}
-
-
-def test_codex_continues_with_the_critique_until_the_rules_pass(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
-    (project / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
-    mend = ("exec_command", {"cmd": "sed -i 's/a - b/a + b/' calc.py"})
-    with ModelServer(Turn("Done."), Turn(tools=(mend,)), Turn("Mended.")) as server:
-        home = make_codex_home(tmp_path, server.url, monkeypatch)
-        (home / "hooks.json").write_text((HOOKS / "codex.json").read_text())
-        words = [
-            "exec",
-            "--json",
-            "--skip-git-repo-check",
-            "--dangerously-bypass-hook-trust",
-            "--sandbox",
-            "workspace-write",
-            "-C",
-        ]
-        command = [str(codex_cli_bin.bundled_codex_path()), *words, str(project), "-"]
-        subprocess.run(command, input="mend it", text=True, check=True, capture_output=True, timeout=120)
-        inputs = [json.dumps(request.body["input"][-1]) for request in server.requests]
-    assert "test_calc.py:4: assert -1 == 3" in inputs[1]
-    assert len(inputs) == 3  # the second stop was allowed
-    assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"

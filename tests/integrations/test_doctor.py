@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from pytest_loop.integrations import doctor, install
 from pytest_loop.integrations.hook_checkup import render_hook_lines
+from tests.integrations.red_project import make_red_project
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "hooks"
 
 
 def test_every_part_of_the_set_up_has_a_line(tmp_path: Path) -> None:
@@ -60,13 +64,31 @@ def test_hooks_that_do_nothing_are_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(render_hook_lines(folder, environment))[1] == "Stop hook of codex: in place"
 
 
-def test_hook_without_its_interpreter_is_named(tmp_path: Path) -> None:
+def test_hooks_are_found_from_a_subfolder_and_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_red_project(tmp_path)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for words in (["claude"], ["claude", "--user"], ["codex", "--user"]):
+        assert install.main(words) == 0
+    claude, claude_at_home, codex_at_home = render_hook_lines(folder / "src", os.environ)
+    assert claude.startswith(f"Stop hook of claude: it does nothing, because claude reads it only in {folder}: start ")
+    assert claude_at_home == "Stop hook of claude for all projects: in place"
+    assert codex_at_home.startswith(
+        "Stop hook of codex for all projects: it does nothing, because Codex does not trust"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("cd x && .venv/bin/python -m pytest --loop-gate || echo '{}'", ".venv/bin/python"),
+        (json.loads((EXAMPLES / "claude.json").read_text())["hooks"]["Stop"][0]["hooks"][0]["command"], "pytest"),
+    ],
+)
+def test_hook_without_its_program_is_named(line: str, program: str, tmp_path: Path) -> None:
     (tmp_path / ".claude").mkdir()
-    line = "cd x && .venv/bin/python -m pytest --loop-gate || echo '{}'"
     (tmp_path / ".claude" / "settings.json").write_text(
         json.dumps({"hooks": {"Stop": [{"hooks": [{"command": line}]}]}})
     )
-    [found] = render_hook_lines(tmp_path, {"PATH": "/bin"})
-    assert found == (
-        "Stop hook of claude: it does nothing, because .venv/bin/python is missing: pytest-loop install claude"
-    )
+    [found] = render_hook_lines(tmp_path, {"PATH": str(tmp_path), "HOME": str(tmp_path / "home")})
+    assert found == (f"Stop hook of claude: it does nothing, because {program} is missing: pytest-loop install claude")

@@ -50,6 +50,15 @@ def test_what_is_installed_is_removed_again(client: str, project: Path, capsys: 
     assert capsys.readouterr().out == f"nothing to do: {client} has none of it\n"
 
 
+def test_skill_stays_until_its_last_client_is_removed(project: Path) -> None:
+    main(["codex"])
+    main(["cursor"])
+    main(["codex", "--remove"])
+    assert set(read_files(project)) == {".cursor/hooks.json", ".cursor/mcp.json", ".agents/skills/pytest-loop/SKILL.md"}
+    main(["cursor", "--remove"])
+    assert list(project.iterdir()) == []
+
+
 def test_missing_extra_of_the_server_is_named(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +154,8 @@ def test_home_folder_is_written_only_on_request(project: Path, tmp_path: Path) -
         ".claude/skills/pytest-loop/SKILL.md",
     }
     assert str(project) not in "".join(files.values())
+    hook = json.loads(files[".claude/settings.json"])["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert hook == "cd \"$(git rev-parse --show-toplevel)\" && python -m pytest --loop-gate || echo '{}'"
 
 
 def test_hook_works_from_a_subfolder_and_without_the_environment(project: Path) -> None:
