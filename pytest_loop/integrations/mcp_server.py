@@ -71,8 +71,10 @@ class Runs:
         return Store(self.settings.root, self.settings.start.dir)
 
     def start(self, task: str) -> str:
-        """Return the draft of a run, and the command with which a person confirms it."""
+        """Return the draft of a run, and the command with which a person confirms it; or why there is none."""
         draft = self._call("pytest", f"--loop-task={task}")
+        if draft.startswith("ERROR: "):
+            return draft
         return f"{draft}\nA person starts this run with: {shlex.join(('pytest', '--loop-task', task))}"
 
     def describe(self, run: str) -> str:
@@ -96,7 +98,7 @@ class Runs:
         return Redactor(os.environ)(json.dumps([event.model_dump(mode="json") for event in history.events]))
 
     def _call(self, module: str, *words: str) -> str:
-        """Return the output of a command, run without a terminal, so that it cannot confirm anything."""
+        """Return the output of a command, else its error; without a terminal, it cannot confirm anything."""
         result = subprocess.run(
             [sys.executable, "-m", module, *words],
             cwd=self.settings.folder,
@@ -106,7 +108,7 @@ class Runs:
             check=False,
             timeout=_SECONDS,
         )
-        return (result.stdout + result.stderr).strip()
+        return (result.stdout or result.stderr).strip()
 
 
 def _name(run: str) -> tuple[str, ...]:

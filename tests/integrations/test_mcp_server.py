@@ -74,8 +74,11 @@ def test_an_agent_can_neither_start_nor_confirm_a_run(project: Path) -> None:
         [draft] = await call(session, "run_start", task="fix until green")
         assert "fix until green" in draft
         assert draft.endswith("A person starts this run with: pytest --loop-task 'fix until green'")
+        assert "--loop-yes" not in draft
         assert not (project / ".loop").exists()
-        await call(session, "run_start", task="--loop-yes")
+        [refusal] = await call(session, "run_start", task="--loop-yes")
+        assert refusal.startswith("ERROR: ")
+        assert "A person starts" not in refusal
         assert not (project / ".loop").exists()
         [status] = await call(session, "run_status")
         assert "there is no run in" in status
