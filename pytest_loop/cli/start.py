@@ -127,13 +127,18 @@ class Start:
             return delegation.detach(files)
         if not state.is_over:
             state = self.runner.run(state, files, self.store, self.project)
+        self._hand_over(state, files)
         while answered := ask_for_answer(state, self.settings, self.console):
             state, files = resume_run(self.store, answered, self.console)
             state = self.runner.run(state, files, self.store, None)
+            self._hand_over(state, files)
+        return get_exit_code(state)
+
+    def _hand_over(self, state: RunState, files: RunFiles) -> None:
+        """Write what the user asked for, and notify them, before a question waits for an answer."""
         worktree.hand_over(self.settings.root, files, state, self.console.print_line)
         self._write_outputs(state, files)
         notify_end(state, self.settings, self.console)
-        return get_exit_code(state)
 
     def _write_outputs(self, state: RunState, files: RunFiles) -> None:
         output, print_line = self.settings.output, self.console.print_line

@@ -132,6 +132,7 @@ def test_expectation_is_changed_where_a_person_decides_so(project: Path, run: Py
 def test_question_at_a_terminal_is_answered_at_once(project: Path) -> None:
     words = [word for word in START if word != "--loop-yes"]
     command = [sys.executable, "-m", "pytest", "--loop-task=write notes", *words, "--loop-max-iterations=1"]
+    command += ["-o", "loop_on_stop=no-such-program"]
     ours, theirs = pty.openpty()
     os.write(ours, b"y\ny\nsay hello\n\x04")
     try:
@@ -139,6 +140,7 @@ def test_question_at_a_terminal_is_answered_at_once(project: Path) -> None:
     finally:
         os.close(theirs)
         os.close(ours)
+    assert done.stdout.index("loop_on_stop: cannot run 'no-such-program'") < done.stdout.index("your answer")
     assert "your answer (empty leaves the run as it is): notes continues after iteration_limit\n" in done.stdout
     assert "raised: max_iterations 2\n" in done.stdout
     assert [event["event"] for event in read_events(project)].count("answered") == 1
