@@ -77,7 +77,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         exit_signal=reply.exit_signal,
         blocked=claim,
         findings=tuple(run.project.enforce_seal()),
-        error=_report_failure(context, failure),
+        error=str(failure or ""),
         diff=run.redact(render_document_diff(path.name, before or "", text, MAX_DIFF_LENGTH)),
         change=_redact_parts(compare_documents(before, text, path.name), run.redact),
         **_describe_rewrites(rewrites, path.name),
@@ -135,7 +135,7 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
         blocked=_find_claim(context, reply),
         findings=tuple(findings),
         candidates=candidates,
-        error=_report_failure(context, failure),
+        error=str(failure or ""),
         report=redact(reply.report)[:MAX_REPORT_LENGTH],
         diff=redact(project.render_diff(before, MAX_DIFF_LENGTH)),
         artifact_hash=project.digest,
@@ -143,13 +143,6 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
         changed=tuple(diff.paths[:MAX_PATHS]),
         **_describe_rewrites(rewrites),
     )
-
-
-def _report_failure(context: StepContext, failure: AgentError | None) -> str:
-    """Say that an agent failed after an edit, and return the reason for the history."""
-    if failure:
-        context.run.live.write(f"{failure}; what it edited is judged all the same")
-    return str(failure or "")
 
 
 def _watch_edits(context: StepContext, counter: EditCounter) -> StepContext:

@@ -149,6 +149,8 @@ class RunStory:
         agent, usage = shorten_agent(shorten(payload.agent)), format_usage(payload.usage)
         line = self.look.join(agent, summary or done, put_back, usage)
         yield _STEP + self.look.fit(line, len(_STEP))
+        if payload.error:
+            yield from self.look.wrap(f"{_DETAIL}{payload.error}; what it edited is judged all the same", INDENT)
         if self.look.verbosity >= SHOW_SESSIONS:
             yield from (f"{_DETAIL}{self.look.fit(line, INDENT)}" for line in report[:SHOWN_REPORT_LINES])
         yield from render_short_diff(payload.diff, self.look)

@@ -228,7 +228,6 @@ def test_a_fix_with_a_failing_exit_code_passes(project: Project) -> None:
     )
     assert outcome.state.status is Status.COMPLETED
     assert outcome.artifact == "green"
-    assert "ended with exit code 1; what it edited is judged all the same" in outcome.shown
 
 
 def test_a_useless_edit_with_a_failing_exit_code_fails(project: Project) -> None:

@@ -160,7 +160,6 @@ def test_agent_that_fails_after_an_edit_is_evaluated_all_the_same(project: Seale
     run = make_project_run(project, edit_and_fail, AgentError("it crashed"))
     payload = refine(run.make_step())
     assert (payload.changed, payload.error) == (("shop.py",), "it crashed")
-    assert "it crashed; what it edited is judged all the same" in run.output.getvalue()
     with pytest.raises(AgentError, match="it crashed"):
         refine(run.make_step())
 
@@ -181,7 +180,6 @@ def test_document_edited_before_a_failure_is_evaluated(tmp_path: Path) -> None:
 
     run = make_run(tmp_path, edit_and_fail, AgentError("it crashed"))
     assert produce(run.make_step()).error == "it crashed"
-    assert "it crashed; what it edited is judged all the same" in run.output.getvalue()
     with pytest.raises(AgentError, match="it crashed"):
         produce(run.make_step())
 

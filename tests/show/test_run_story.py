@@ -93,6 +93,11 @@ def test_edit_that_was_put_back_is_not_called_no_change(shop: RunStory) -> None:
     assert "     me · put back: tests/test_shop.py" in tell(shop)
 
 
+def test_failure_of_an_agent_after_its_edit_is_told(shop: RunStory) -> None:
+    shop.evaluate({"tests/test_shop.py::test_tax": "no"}).refine(agent="me", error="me ended with exit code 3")
+    assert "       me ended with exit code 3; what it edited is judged all the same" in tell(shop)
+
+
 def test_quiet_is_one_line_per_iteration_and_very_quiet_nothing(shop: RunStory) -> None:
     shop.evaluate()
     assert tell(shop, Look(-1)) == ["1/5  ✗ 1 of 3 pass", "2/5  ✓ 3 of 3 pass (+2)"]
