@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,8 @@ def test_hooks_are_found_from_a_subfolder_and_at_home(tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for words in (["claude"], ["claude", "--user"], ["codex", "--user"]):
         assert install.main(words) == 0
-    claude, claude_at_home, codex_at_home = render_hook_lines(folder / "src", os.environ)
+    environment = {"HOME": str(tmp_path / "home"), "PATH": str(Path(sys.executable).parent)}
+    claude, claude_at_home, codex_at_home = render_hook_lines(folder / "src", environment)
     assert claude.startswith(f"Stop hook of claude: it does nothing, because claude reads it only in {folder}: start ")
     assert claude_at_home == "Stop hook of claude for all projects: in place"
     assert codex_at_home.startswith(
