@@ -110,7 +110,7 @@ def test_a_finished_run_can_be_read(project: Path) -> None:
 
     async def conversation(session: ClientSession) -> None:
         [status] = await call(session, "run_status", run="sums")
-        assert "completed" in status
+        assert "verdict SHIP" in status
         [diff] = await call(session, "diff")
         assert "+    return a + b" in diff
         resources = {str(resource.uri) for resource in (await session.list_resources()).resources}
