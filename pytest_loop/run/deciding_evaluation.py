@@ -31,6 +31,12 @@ class EvaluateRules(Protocol):
     def __call__(self, *, is_deciding: bool) -> Evaluation: ...
 
 
+class EvaluateFailures(Protocol):
+    """Evaluate what did not pass last time alone, `stop_early` at the first failure; None if that says nothing."""
+
+    def __call__(self, *, stop_early: bool) -> Evaluation | None: ...
+
+
 @dataclass
 class DecidingEvaluation:
     """Evaluate in a clean room what may be a success; `findings` are signs of tampering that show only there."""
@@ -38,21 +44,25 @@ class DecidingEvaluation:
     context: RunContext
     state: RunState
     evaluate_rules: EvaluateRules
-    have_failures_passed: Callable[[], bool]
+    evaluate_failures: EvaluateFailures
     should_continue: Callable[[], bool] = lambda: True
     findings: list[SealFinding] = field(default_factory=list)
 
     def evaluate(self) -> Evaluation:
-        """Evaluate the rules in the clean room; a quick suite runs in the usual session first.
+        """Evaluate the rules in the clean room, unless a test that failed last time still fails.
 
         Before an agent has worked, the usual session decides: there is nothing to keep out. If the tests that failed
         pass now, the clean room comes at once: most likely everything passes, and one session of all tests is enough.
+        While one of them fails, a long suite does not run as a whole, but for the last iteration.
         """
-        if not self.state.has_agent_worked:
+        state = self.state
+        if not state.has_agent_worked:
             return self.evaluate_rules(is_deciding=False)
-        if 0 < self._seal.session_seconds < QUICK_SECONDS and not self.have_failures_passed():
-            evaluation = self.evaluate_rules(is_deciding=False)
-            if evaluation.failed or evaluation.must_not:
+        runs_all = 0 < self._seal.session_seconds < QUICK_SECONDS or state.iteration >= state.max_iterations
+        failures = self.evaluate_failures(stop_early=runs_all)
+        if failures is None or failures.unmet:
+            evaluation = self.evaluate_rules(is_deciding=False) if runs_all else failures
+            if evaluation and (evaluation.failed or evaluation.must_not):
                 return evaluation
         return self._evaluate_in_clean_room()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import AgentJudge
@@ -11,7 +11,7 @@ from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import needs_new_tests, require_counts
 from pytest_loop.core.model.evaluation import Evaluation, SealFinding
-from pytest_loop.core.model.rules import Proof, SessionPlan
+from pytest_loop.core.model.rules import Evidence, Outcome, Proof, SessionPlan
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -24,11 +24,13 @@ from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.judge_service import JudgeService
-from pytest_loop.session.repeat import do_all_pass
+from pytest_loop.session.repeat import repeat_items
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.project_changes import ProjectChanges
+
+_PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Evaluator:
         ]
         self._save_checkpoint()
         deciding = DecidingEvaluation(
-            self.context, self.state, self.evaluate_rules, self._have_failures_passed, self.should_continue
+            self.context, self.state, self.evaluate_rules, self._evaluate_failures, self.should_continue
         )
         evaluate = self.evaluate_rules if self.manifest else deciding.evaluate
         evaluation = evaluate()
@@ -85,14 +87,26 @@ class Evaluator:
             return self._run_session(reuse=False, is_deciding=is_deciding)
         return evaluation
 
-    def _have_failures_passed(self) -> bool:
-        """Run the rules that did not pass last time alone; return whether all are tests, and pass now."""
+    def _evaluate_failures(self, *, stop_early: bool) -> Evaluation | None:
+        """Run what did not pass last time alone; all other rules keep their verdict, so that this ends no run.
+
+        None if that says nothing: not all of it are tests, or some cannot be collected.
+        """
         before, rules = self.state.evaluation, self.state.criteria.by_id
-        unmet = [rules[name] for name in before.unmet if name in rules] if before else []
-        if before is None or before.errors or not all(rule.is_test for rule in unmet):
-            return False
-        order = self._build_order(None, reuse=False, is_deciding=False)
-        return do_all_pass(self.context.session, order, self.context.project.root, [rule.id for rule in unmet])
+        if before is None or before.void or before.phase is not self.state.phase:
+            return None
+        unmet = [rules[name] for name in sorted(before.unmet) if name in rules]
+        if len(unmet) < max(1, len(before.rule_results)) or not all(rule.is_test for rule in unmet):
+            return None
+        order = self._build_order(None, reuse=False, is_deciding=False, stop_early=stop_early)
+        names = tuple(rule.id for rule in unmet)
+        result = repeat_items(self.context.session, order, self.context.project.root, names)
+        if result is None or result.problems:
+            return None
+        self.session_result = result
+        others = {rule.key: [_PASSED] for rule in rules.values() if rule not in unmet}
+        evaluation = self._assess(others | result.collect_evidence(unmet), self._compute_hash())
+        return evaluation.model_copy(update={"not_repeated": len(others)})
 
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
         """Run commands that passed once more without tests that an agent has added: these may patch the product."""
@@ -132,7 +146,7 @@ class Evaluator:
 
     def _run_session(self, *, reuse: bool, is_deciding: bool) -> Evaluation:
         state = self.state
-        artifact_hash = self.context.project.digest if self._edits_files else self.context.artifact.compute_hash()
+        artifact_hash = self._compute_hash()
         judge = self._make_judge()
         service = JudgeService(judge.answer, judge.cancel) if judge else None
         self.context.project.begin_work(is_session=True)
@@ -147,7 +161,15 @@ class Evaluator:
                     self.add_cost(judge.agent.name, judge.usage)
         evidence = session_result.collect_evidence(state.criteria.rules)
         evidence = require_counts(evidence, state.setup.seal.test_counts if state.setup.seal else {})
-        missing = session_result.make_missing_evidence()
+        return self._assess(evidence, artifact_hash)
+
+    def _compute_hash(self) -> str:
+        """Return the hash of what is judged."""
+        return self.context.project.digest if self._edits_files else self.context.artifact.compute_hash()
+
+    def _assess(self, evidence: Mapping[str, Sequence[Evidence]], artifact_hash: str) -> Evaluation:
+        """Return the evaluation of all active rules; those without evidence have not been verified."""
+        state, missing = self.state, self.session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
         return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
 
@@ -174,7 +196,9 @@ class Evaluator:
             except GitError as error:
                 self.context.live.write(f"no checkpoint: {error}", SHOW_SESSIONS)
 
-    def _build_order(self, service: JudgeService | None, reuse: bool, is_deciding: bool) -> SessionOrder:
+    def _build_order(
+        self, service: JudgeService | None, reuse: bool, is_deciding: bool, *, stop_early: bool = False
+    ) -> SessionOrder:
         rules, prepared = self.state.criteria.by_id, self.state.prepared_checks
         checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
         return SessionOrder(
@@ -188,7 +212,7 @@ class Evaluator:
             manifest=self.manifest,
             can_reuse=reuse,
             left_out=self._list_left_out(),
-            can_stop_early=self.context.settings.judging.stop_early and not self.manifest,
+            can_stop_early=stop_early or (self.context.settings.judging.stop_early and not self.manifest),
             is_deciding=is_deciding,
         )
 

@@ -20,18 +20,6 @@ def do_all_fail(session: Session, order: SessionOrder, root: Path, nodeids: Iter
     return result is not None and set(result.failed_items).issuperset(selected)
 
 
-def do_all_pass(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
-    """Run these items or files alone, up to the first failure; return whether all of them pass."""
-    selected = tuple(nodeids)
-    if not selected:
-        return False
-    result = repeat_items(session, order.model_copy(update={"can_stop_early": True}), root, selected)
-    if result is None or result.has_failures or result.problems:
-        return False
-    names = {name for nodeid in result.evidence for name in (nodeid, nodeid.partition("::")[0])}
-    return names.issuperset(selected)
-
-
 def repeat_items(session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]) -> SessionResult | None:
     """Return the result of a session with these items alone; None if it could not be carried out."""
     files = dict.fromkeys(str(root / nodeid.partition("::")[0]) for nodeid in selected)

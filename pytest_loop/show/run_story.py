@@ -105,6 +105,7 @@ class RunStory:
             f"{len(evaluation.errors)} cannot be judged": evaluation.errors,
             f"{len(evaluation.assumptions)} to confirm": evaluation.assumptions,
             f"score {format_score(evaluation.score)} of {threshold:g}": _are_weights_different(state),
+            f"{evaluation.not_repeated:,} as before": evaluation.not_repeated,
         }
         text = ", ".join([counts, *(words for words, is_shown in others.items() if is_shown)])
         place = self.look.paint(f"{state.iteration}/{state.max_iterations}", "bold")

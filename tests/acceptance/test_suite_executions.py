@@ -62,3 +62,23 @@ def test_suite_runs_twice_and_what_failed_is_repeated(shop: pytest.Pytester, tmp
 @pytest.mark.thorough
 def test_second_baseline_can_be_asked_for(shop: pytest.Pytester, tmp_path: Path) -> None:
     assert count_executions(shop, tmp_path / "executions", "-o", "loop_baseline_runs=2")["test_nothing"] == 3
+
+
+SECOND_ATTEMPT_AGENT = """
+    from pathlib import Path
+    from pytest_loop import AgentReply
+
+    def work(request):
+        operator = "*" if "*" not in Path("shop.py").read_text() else "+"
+        Path("shop.py").write_text(f"def add(a, b):\\n    return a {operator} b\\n")
+        return AgentReply(text="tried")
+"""
+
+
+def test_long_suite_is_not_repeated_while_a_failure_remains(shop: pytest.Pytester, tmp_path: Path) -> None:
+    (shop.path / "agents.py").write_text(dedent(SECOND_ATTEMPT_AGENT))
+    slow = "\n\ndef test_slow():\n    import time\n    time.sleep(3.1)\n"
+    (shop.path / "tests/test_shop.py").write_text(dedent(TESTS) + slow)
+    counts = count_executions(shop, tmp_path / "executions")
+    assert counts["test_slow"] == 2, "the baseline and the clean room"
+    assert counts["test_sum"] == 5, "twice before the first edit, alone after each attempt, and in the clean room"

@@ -77,8 +77,9 @@ class WordSession:
             return self.results.pop(0)
         path = Path(order.artifact) if order.artifact else self.path
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-        evidence = {rule.id: _find_word(rule.id.rpartition(".")[2], text) for rule in self.rules}
-        plan = SessionPlan(items={rule.id: (rule.id,) for rule in self.rules})
+        rules = [rule for rule in self.rules if not order.selected or rule.id in order.selected]
+        evidence = {rule.id: _find_word(rule.id.rpartition(".")[2], text) for rule in rules}
+        plan = SessionPlan(items={rule.id: (rule.id,) for rule in rules})
         return SessionResult(plan, evidence, canaries=[True], plugins=self.plugins, exit_status=0)
 
 

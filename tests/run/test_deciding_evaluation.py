@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.model.evaluation import Evaluation, Seal
-from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
+from pytest_loop.core.model.rules import TESTS_SOURCE, Evidence, Outcome, SessionPlan
+from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.deciding_evaluation import QUICK_SECONDS
 from pytest_loop.session.result import SessionResult
@@ -21,7 +22,7 @@ from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.workspace.clean_room import CleanRoom
 from pytest_loop.workspace.environment import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
-from tests.run.parts import SmallRun, make_run
+from tests.run.parts import SmallRun, make_rules, make_run
 
 MakeShop = Callable[..., SmallRun]
 
@@ -30,7 +31,9 @@ MakeShop = Callable[..., SmallRun]
 def make_shop(tmp_path: Path, request: pytest.FixtureRequest) -> MakeShop:
     """A function that returns a run that edits files, after its agent has worked."""
 
-    def make(seconds: float = QUICK_SECONDS, written: tuple[str, ...] = ()) -> SmallRun:
+    def make(
+        seconds: float = QUICK_SECONDS, written: tuple[str, ...] = (), rules: tuple[RunRule, ...] = ()
+    ) -> SmallRun:
         (tmp_path / ".gitignore").write_text("*.log\n")
         (tmp_path / "tests").mkdir()
         (tmp_path / "tests/test_shop.py").write_text("red\n")
@@ -43,7 +46,7 @@ def make_shop(tmp_path: Path, request: pytest.FixtureRequest) -> MakeShop:
         seal = project.record_seal()
         seal = seal.model_copy(update={"left_out": room.record(), "session_seconds": seconds, "written": written})
         state = {"target": Target.WORKSPACE, "seal": seal, "plan": ("fix",)}
-        run = make_run(tmp_path, project=project, state=state)
+        run = make_run(tmp_path, project=project, state=state, rules=rules)
         return replace(run, context=replace(run.context, clean_room=room))
 
     return make
@@ -73,6 +76,44 @@ def test_quick_suite_is_judged_once_more_if_it_passes_and_others_are_judged_in_t
     (run.root / "shop.py").write_text(text)
     assert evaluate(run).passed is (text == "blue")
     assert list_orders(run) == expected
+
+
+RED, BLUE, KIND = (f"{TESTS_SOURCE}::test_shop.py::test.{word}" for word in ("red", "blue", "kind"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "iteration", "expected"),
+    [
+        ("blue", QUICK_SECONDS, 2, ([RED], 2, [(RED,)])),
+        ("blue", QUICK_SECONDS, 4, ([RED, KIND], 0, [(RED,), ()])),
+        ("blue", 0.1, 2, ([RED, KIND], 0, [(RED,), ()])),
+        ("red blue", QUICK_SECONDS, 2, ([KIND], 0, [(RED,), ()])),
+    ],
+    ids=["long", "last iteration", "quick", "fixed"],
+)
+def test_only_failures_of_a_long_suite_are_repeated_until_they_pass(
+    make_shop: MakeShop, text: str, seconds: float, iteration: int, expected: tuple[list[str], int, list[tuple[str]]]
+) -> None:
+    run = make_shop(seconds, rules=make_rules(RED, BLUE, KIND, phase="A"))
+    (run.root / "shop.py").write_text("kind blue")
+    before = evaluate(run)
+    assert [result.id for result in before.failed] == [RED]
+    run.session.orders.clear()
+    (run.root / "shop.py").write_text(text)
+    evaluation = run.make_step(evaluation=before, iteration=iteration).make_evaluator().evaluate()
+    selections = [order.selected for order in run.session.orders]
+    assert ([result.id for result in evaluation.failed], evaluation.not_repeated, selections) == expected
+
+
+@pytest.mark.parametrize("change", [{"void": True}, {"phase": "B"}], ids=["void", "another phase"])
+def test_a_long_suite_runs_as_a_whole_if_its_last_evaluation_does_not_count(
+    make_shop: MakeShop, change: dict[str, object]
+) -> None:
+    run = make_shop(rules=make_rules(RED, BLUE, phase="A"))
+    before = evaluate(run).model_copy(update=change)
+    run.session.orders.clear()
+    assert run.make_step(evaluation=before).make_evaluator().evaluate().not_repeated == 0
+    assert run.session.orders[-1].selected == ()
 
 
 def test_nothing_decides_before_an_agent_has_worked(make_shop: MakeShop) -> None:

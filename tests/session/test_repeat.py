@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.repeat import do_all_fail, do_all_pass
+from pytest_loop.session.repeat import do_all_fail, repeat_items
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 
@@ -50,32 +50,9 @@ def test_what_does_not_fail_once_more_is_noticed(answer: dict[str, Outcome] | Se
 def test_nothing_to_repeat_needs_no_session() -> None:
     session = PreparedSession({})
     assert do_all_fail(session, ORDER, ROOT, [])
-    assert not do_all_pass(session, ORDER, ROOT, [])
     assert session.orders == []
-
-
-@pytest.mark.parametrize(
-    ("answer", "is_passing"),
-    [
-        ({"a.py::x": PASSED, "b.py::y": PASSED}, True),
-        ({"a.py::x": PASSED, "b.py::y": FAILED}, False),
-        ({"a.py::x": PASSED}, False),
-        ({"a.py::x": PASSED, "b.py::y": Outcome.MISSING}, False),
-        (SessionError("x"), False),
-    ],
-    ids=["all", "one fails", "one is gone", "one did not report", "broken"],
-)
-def test_items_and_whole_files_pass_now(answer: dict[str, Outcome] | SessionError, is_passing: bool) -> None:
-    session = PreparedSession(answer)
-    assert do_all_pass(session, ORDER, ROOT, ["a.py::x", "b.py"]) is is_passing
-    assert session.orders[0].can_stop_early
-
-
-def test_module_that_cannot_be_imported_does_not_pass() -> None:
-    session = PreparedSession({"a.py::x": PASSED}, {"b.py": "ImportError"})
-    assert not do_all_pass(session, ORDER, ROOT, ["a.py::x"])
 
 
 def test_request_to_stop_is_not_taken_for_a_failure() -> None:
     with pytest.raises(SessionStoppedError):
-        do_all_pass(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ["a.py::x"])
+        repeat_items(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ("a.py::x",))

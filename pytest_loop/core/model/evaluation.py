@@ -103,7 +103,7 @@ class Evaluation(Value):
 
     `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `errors` are rules whose
     checks cannot be carried out: they neither pass nor say anything about the artifact. `held_out` is the score of the
-    rules that no agent has seen.
+    rules that no agent has seen. `not_repeated` counts the rules that keep their verdict of the evaluation before.
     """
 
     artifact_hash: str = ""
@@ -123,6 +123,7 @@ class Evaluation(Value):
     must_not: tuple[str, ...] = ()
     regressions: tuple[str, ...] = ()
     held_out: float | None = None
+    not_repeated: int = 0
     void: bool = False
     findings: tuple[SealFinding, ...] = ()
     new_tests: NewTests | None = None
