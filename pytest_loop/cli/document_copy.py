@@ -11,22 +11,10 @@ from pathlib import Path
 from pytest_loop.cli.task import can_ask
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.errors import StateError
 from pytest_loop.run.console import YES, Console
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show.next_steps import suggest_next_step
 from pytest_loop.store.run_files import RunFiles
-
-
-def check_output_path(settings: Settings) -> None:
-    """Raise `StateError` if the document could not be copied at the end."""
-    if settings.output.output and (problem := _find_problem(settings.folder / settings.output.output)):
-        raise StateError(f"--loop-output: {problem}")
-
-
-def _find_problem(path: Path) -> str:
-    """Return why nothing can be written to a path; empty if nothing is known."""
-    return "" if path.is_dir() or path.parent.is_dir() else f"there is no folder {path.parent}: make it first"
 
 
 @dataclass(frozen=True)
@@ -74,8 +62,8 @@ class DocumentCopy:
         return ""
 
     def _resolve(self, source: Path, name: str) -> Path:
-        path = self.settings.folder / name
-        return path / source.name if path.is_dir() else path
+        path = self.settings.folder / Path(name).expanduser()
+        return path / source.name if path.is_dir() or name.endswith("/") else path
 
     def _copy(self, source: Path, name: str) -> str:
         """Copy the document, and return the path as it is shown; empty if it cannot be written."""
@@ -86,11 +74,11 @@ class DocumentCopy:
             else str(target)
         )
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             if not (target.exists() and target.samefile(source)):
                 shutil.copyfile(source, target)
         except OSError as error:
-            problem = _find_problem(target) or error.strerror or str(error)
-            self.console.print_line(f"the document could not be copied to {shown}: {problem}")
+            self.console.print_line(f"the document could not be copied to {shown}: {error.strerror or error}")
             return ""
         self.console.print_line(
             f"copied to {shown}" + ("" if self.state.stop.passed else ", although it does not pass")

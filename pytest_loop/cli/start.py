@@ -14,7 +14,7 @@ from pytest_loop.cli.background import get_exit_code
 from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
 from pytest_loop.cli.delegation import Delegation
-from pytest_loop.cli.document_copy import DocumentCopy, check_output_path
+from pytest_loop.cli.document_copy import DocumentCopy
 from pytest_loop.cli.draft import RunDraft
 from pytest_loop.cli.draft_dialogue import DraftDialogue
 from pytest_loop.cli.first_step import begin_work
@@ -99,7 +99,6 @@ class Start:
     def execute(self) -> int:
         """Return the exit code of the run."""
         check_report_path(self.settings.output)
-        check_output_path(self.settings)
         self.is_started = self.settings.commands.resume is not None
         self.is_detached = self.settings.start.detach
         try:

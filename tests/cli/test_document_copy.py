@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.cli.document_copy import DocumentCopy, check_output_path
+from pytest_loop.cli.document_copy import DocumentCopy
 from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.options import OutputSettings, StartSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
@@ -65,19 +64,25 @@ def test_copy_onto_itself_changes_nothing(project: Path, make_run: MakeRun) -> N
     assert (project / ARTIFACT).read_text() == "# Guide\n"
 
 
+def test_missing_folders_are_made(project: Path, make_run: MakeRun) -> None:
+    assert offer(project, make_run, "new/docs/") == ["copied to new/docs/artifact.md", NEXT]
+    assert (project / "new/docs/artifact.md").read_text() == "# Guide\n"
+
+
 def test_copy_that_fails_is_reported(project: Path, make_run: MakeRun) -> None:
-    assert offer(project, make_run, "none/a.md") == [
-        f"the document could not be copied to none/a.md: there is no folder {project}/none: make it first",
+    (project / "mine").write_text("mine")
+    assert offer(project, make_run, "mine/a.md") == [
+        "the document could not be copied to mine/a.md: File exists",
         NEXT,
     ]
 
 
 def test_user_is_asked_until_the_document_can_be_copied(project: Path, make_run: MakeRun) -> None:
     (project / "mine.md").write_text("mine")
-    lines = offer(project, make_run, answers=["none/a.md", "mine.md", "n", "b.md"])
+    lines = offer(project, make_run, answers=["mine.md/a.md", "mine.md", "n", "b.md"])
     assert lines == [
         QUESTION,
-        f"the document could not be copied to none/a.md: there is no folder {project}/none: make it first",
+        "the document could not be copied to mine.md/a.md: File exists",
         QUESTION,
         "mine.md exists: overwrite it? [y/N] ",
         QUESTION,
@@ -129,10 +134,3 @@ def test_copy_is_offered_only_of_a_document_apart_from_the_project(
 
 def test_document_that_was_not_created_is_not_offered(project: Path, make_run: MakeRun) -> None:
     assert offer(project, make_run, "a.md", state={"artifact": "nowhere.md"}) == []
-
-
-def test_path_without_a_folder_is_refused_before_the_run(project: Path) -> None:
-    with pytest.raises(StateError, match=r"--loop-output: there is no folder .*none: make it first"):
-        check_output_path(make_settings(project, "none/a.md"))
-    check_output_path(make_settings(project, "a.md"))
-    check_output_path(make_settings(project))
