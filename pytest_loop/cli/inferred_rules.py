@@ -13,6 +13,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import CheckError
 from pytest_loop.inference.command_candidate import Confidence, Goal
 from pytest_loop.inference.coverage_criteria import build_baseline_check, set_baseline
+from pytest_loop.inference.doubts import NO_TESTS
 from pytest_loop.inference.inferred_criteria import describe_installation
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import Criterion, Proposal
@@ -114,9 +115,11 @@ class _Inference:
         if proposal.can_be_confirmed:
             problem = f"it is not certain that `{proposal.verification_command}` judges this: {proposal.doubt}"
             return _explain(context, problem, f"to judge by it: {line}") + _offer_tests(proposal)
-        return _explain(context, f"nothing judges this: {proposal.doubt}", f"for example: {line}") + _offer_tests(
-            proposal
-        )
+        problem = f"nothing judges this: {proposal.doubt}"
+        if proposal.doubt == NO_TESTS:
+            line = shlex.join(["pytest", *self.settings.arguments, "--loop-tests-first"])
+            return _explain(context, problem, f"to let it write failing tests first, which you confirm: {line}")
+        return _explain(context, problem, f"for example: {line}") + _offer_tests(proposal)
 
     def _explain_missing_tool(self, context: TaskContext, proposal: Proposal) -> str:
         tool = proposal.missing_tool

@@ -223,7 +223,7 @@ def check_measurable(context: TaskContext, settings: Settings) -> Proposal:
 
     proposal = infer_criteria(context.task, read_project(settings.root))
     if isinstance(proposal, Refusal):
-        raise UnclearError(proposal.explain(build_command))
+        raise UnclearError("\n  ".join([proposal.explain(build_command), *context.render_notes()]))
     return proposal
 
 

@@ -21,7 +21,7 @@ _SUITES = split_names(
 # Words for a language; "go" is left out because it is a common word.
 _LANGUAGE_WORDS = {
     **{name: name for name in ("python", "node", "rust", "java", "ruby")},
-    **dict.fromkeys(("javascript", "typescript", "js", "ts", "nodejs"), "node"),
+    **dict.fromkeys(("javascript", "typescript", "js", "ts", "nodejs", "npm", "pnpm", "yarn"), "node"),
     "golang": "go",
     "kotlin": "java",
 }

@@ -16,6 +16,7 @@ from pytest_loop.inference.task_intent import Intent, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.tool_purposes import Purpose
 
+NO_TESTS = "there are no tests yet: the agent has to write them"
 _DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)\b", re.IGNORECASE)
 
 
@@ -65,7 +66,7 @@ class Doubts:
         is_script = first.family == "node" and not (first.is_guess or first.is_trivial)
         if first.purpose is Purpose.TEST and self.build_missing_tests(choice) and (is_feature or not is_script):
             limit = Confidence.MEDIUM if is_feature else Confidence.LOW
-            yield Doubt(limit, "there are no tests yet: the agent has to write them", is_warning=True)
+            yield Doubt(limit, NO_TESTS, is_warning=True)
 
     def build_missing_tests(self, choice: Choice) -> Criterion | None:
         """Build the criterion that tests exist, for a project in which none was found."""

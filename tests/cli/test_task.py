@@ -15,6 +15,7 @@ from pytest_loop.cli.task import (
     MAX_TEXT_LENGTH,
     TaskContext,
     can_judge,
+    check_measurable,
     choose_alias,
     may_only_edit,
     parse_request,
@@ -140,15 +141,24 @@ def test_doubt_is_explained_in_three_lines_without_a_terminal(tmp_path: Path) ->
     ]
 
 
-def test_task_that_nothing_judges_is_explained_with_an_example(tmp_path: Path) -> None:
+def test_task_without_any_tests_is_offered_tests_first(tmp_path: Path) -> None:
     (tmp_path / "shop.py").touch()
     with pytest.raises(UnclearError) as refusal:
         infer(tmp_path, "fix until green")
     assert str(refusal.value).splitlines() == [
         "nothing judges this: there are no tests yet: the agent has to write them (fix until green)",
-        "  for example: pytest --loop-task 'write tests for shop.py until `pytest` passes' --loop-agent x",
+        "  to let it write failing tests first, which you confirm: "
+        "pytest --loop-task 'fix until green' --loop-agent x --loop-tests-first",
         "  to judge by another command, end the task with: until `COMMAND` passes",
     ]
+
+
+def test_unclear_task_names_the_sentences_that_a_judge_could_judge(tmp_path: Path) -> None:
+    (tmp_path / ".loop/shape").mkdir(parents=True)
+    (tmp_path / ".loop/shape/SHAPE.md").write_text("criteria:\n  - It sums\n")
+    context = read_task_context(parse_task("make it right"), tmp_path, can_judge=False)
+    with pytest.raises(UnclearError, match=r"(?s)cannot be measured.*\n  note: .loop/shape/SHAPE.md: 1 rule that only"):
+        check_measurable(context, make_default_settings(tmp_path))
 
 
 @pytest.mark.parametrize("answer", ["", "y", "Yes"])
