@@ -117,7 +117,15 @@ class Pipeline:
         result = self._run_command(command, case)
         if result.exit_code < 0:
             raise CheckError(_describe_exit(command, result))
+        if result.exit_code and self._lacks_script(command, result):
+            raise PermanentError(_describe_exit(command, result))
         return parse_answer(command, result.exit_code, result.stdout, result.stderr)
+
+    def _lacks_script(self, command: str, result: child.CommandResult) -> bool:
+        """Return whether an interpreter complains about the script of a command, because there is no such file."""
+        script = next(iter(split_manifest_command(command)[1:2]), "")
+        is_file_name = bool(Path(script).suffix) and not script.startswith("-") and "{" not in script
+        return is_file_name and script in result.stderr and not (self.workload.folder / script).exists()
 
     def _ask_reviewer(self, case: Case, ask: Callable[..., JudgeReply]) -> EvaluatorAnswer:
         try:

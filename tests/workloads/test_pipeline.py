@@ -55,6 +55,10 @@ def test_calibration_passes_with_a_failing_case(open_workload: OpenWorkload) -> 
             {"buildCommand": "python3 no.py"},
             "buildCommand: expected exit code 0 of `python3 no.py`, found exit code 2\n",
         ),
+        (
+            {"evaluateCommand": "python3 no.py {output}"},
+            "evaluateCommand: expected exit code 0 of `python3 no.py {output}`, found exit code 2\n",
+        ),
         ({"runCommand": "no-such-program"}, "runCommand: cannot run 'no-such-program'"),
     ],
 )
