@@ -38,10 +38,11 @@ _PARTS = r"(?:function|method|class|module|helper|component|package|base class|i
 _PATTERNS: dict[Workflow, str] = {
     Workflow.BUILD: r"add|implement\w*|create|introduce|write|draft|compose|design|document|describe|generate"
     r"|build (?:an?|new)|new feature|support|coverage",
-    Workflow.DEBUG: rf"fix\w*|debug\w*|broken|{_ERRORS}|fail\w*|bugs?|crash\w*|repair|mend|resolve|green|flaky"
-    r"|(?:does|do)(?: not|n't) work",
-    Workflow.REFACTOR: r"refactor\w*|clean(?:ing)? up|reorgani[sz]\w*|restructur\w*|migrat(?:e|es|ed|ing)|simplif\w*"
-    rf"|renam(?:e|es|ing)|deduplicat\w*|extract (?:\w+ ){{0,3}}{_PARTS}",
+    Workflow.DEBUG: rf"fix\w*|debug\w*|broken|{_ERRORS}|fail\w*|bugs?|crash\w*|repair|mend|resolve|green|flaky|passing"
+    r"|investigate|(?:does|do)(?: not|n't) work",
+    Workflow.REFACTOR: r"refactor\w*|clean(?:ing)?[ -]?up|tidy\w*|dead code|reorgani[sz]\w*|restructur\w*"
+    rf"|migrat(?:e|es|ed|ing)|simplif\w*|renam(?:e|es|ing)|deduplicat\w*|split up|move \S+ (?:in)?to"
+    rf"|extract (?:\w+ ){{0,3}}{_PARTS}",
 }
 _FAILING = (Goal.TEST_PASS, Goal.LINT_CLEAN, Goal.TYPE_CLEAN, Goal.BUILD_PASS, Goal.BUG_FIXED)
 

@@ -85,6 +85,8 @@ def test_effort_to_undo_is_classified(task: str, kind: str) -> None:
     [
         *((word, "A") for word in ("add a search", "implement login", "create a page", "a new feature: search")),
         *((word, "B") for word in ("fix login", "debug the parser", "login is broken", "an error in login", "failing tests")),
+        *((word, "B") for word in ("get CI passing", "investigate why the total is 0")),
+        *((word, "C") for word in ("tidy shop.py", "cleanup src", "remove dead code", "move total to prices.py")),
         *((word, "C") for word in ("refactor login", "clean up src", "reorganize src", "migrate to pydantic 2")),
     ],
 )  # fmt: skip
