@@ -18,7 +18,9 @@ SHOWN_RULES = 2
 # Kinds of checks that an agent or a person decides.
 _OPINIONS = ("judge", "sentence", "manual")
 _CONSTRAINT = re.compile(
-    r"\b(?:without|only|must not|mustn't|do not|don't|never|at most|no more than|no (?:new|other|extra|additional))\b"
+    r"(?:[<\u2264]=?|\b(?:under|below|at most|no more than|(?:less|fewer) than))"
+    r"\s?\d[\d,]{0,9} ?(?:loc|lines?|words|files)\b"
+    r"|\b(?:without|only|must not|mustn't|do not|don't|never|at most|no more than|no (?:new|other|extra|additional))\b"
     r"|\b(?:keep|stays?|existing|unchanged|backwards? compatible|preserv\w+)\b",
     re.IGNORECASE,
 )

@@ -47,8 +47,10 @@ class Doubts:
         if not choices:
             yield Doubt(Confidence.LOW, "nothing in the project verifies this: only a change can be seen")
         covered = [choice.chosen[0].purpose for choice in choices]
-        missing = [purpose.value for purpose in self.intent.purposes if purpose not in covered]
-        if missing and choices and self.intent.goal is not Goal.REGRESSION_GATE:
+        is_gate = self.intent.goal is Goal.REGRESSION_GATE
+        needed = self.intent.demanded if is_gate else self.intent.purposes
+        missing = [purpose.value for purpose in needed if purpose not in covered]
+        if missing and choices:
             reason = f"nothing in the project verifies this: {', '.join(missing)}"
             yield Doubt(Confidence.LOW, reason, is_warning=True, can_be_settled=True)
         for choice in choices:

@@ -164,7 +164,9 @@ class _Inference:
         purposes, reasons = self._find_purposes()
         choices = self._choose(purposes)
         if self.intent.goal is Goal.REGRESSION_GATE:
-            choices = [choice for choice in choices if not choice.is_guess] or choices
+            demanded = self.intent.demanded
+            solid = [choice for choice in choices if not choice.is_guess or choice.chosen[0].purpose in demanded]
+            choices = solid or choices
         criteria = self._build_criteria(choices)
         if not criteria and not self.project.is_versioned:
             return self.advisor.refuse_unverifiable()

@@ -129,7 +129,8 @@ class Intent:
     """The goal of a task.
 
     `matched_words` are the words that name its class; an ambiguous task names none and gets a regression gate.
-    `objects` are the concrete things that it names, `tools` those that it names as judges.
+    `objects` are the concrete things that it names, `tools` those that it names as judges. `demanded` are the purposes
+    that a condition of the task asks for.
     """
 
     goal: Goal
@@ -140,6 +141,7 @@ class Intent:
     tools: tuple[NamedTool, ...] = ()
     threshold: NumericGoal | None = None
     iteration_cap: int = DEFAULT_CAP
+    demanded: tuple[Purpose, ...] = ()
 
 
 def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
@@ -155,6 +157,7 @@ def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) ->
         tools=find_named_tools(completion) or find_named_tools(task),
         threshold=parse_coverage_threshold(completion) or parse_coverage_threshold(task),
         iteration_cap=LARGE_CAP if is_large else DEFAULT_CAP,
+        demanded=_find_demanded(task, completion),
     )
 
 
@@ -163,7 +166,7 @@ def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], 
     if words := _find_all_checks(completion) or ("" if _LEADING.match(task) else _find_all_checks(task)):
         return Goal.REGRESSION_GATE, () if asks_for_ci(words) else ALL_CHECKS, words
     measured = _find_measured(completion) or _find_measured(task)
-    needed = tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
+    needed = _find_demanded(task, completion)
     begins_with_verb = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
     if measured and not begins_with_verb:
         goal, words = next(iter(measured.items()))
@@ -175,6 +178,12 @@ def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], 
         return Goal.REGRESSION_GATE, EVERYTHING, ""
     _, goal, words, purposes = min(verbs)
     return goal, tuple(dict.fromkeys((*purposes, *needed))), words
+
+
+def _find_demanded(task: str, completion: str) -> tuple[Purpose, ...]:
+    """Return the purposes of everything measured that a completion, or else a task names."""
+    measured = _find_measured(completion) or _find_measured(task)
+    return tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
 
 
 def _find_all_checks(text: str) -> str:
@@ -215,7 +224,7 @@ def _find_measured(text: str) -> dict[Goal, str]:
 
 # -- objects
 
-_PATH = r"(?<![\w/])[\w.@*-]{1,80}/[\w./*-]{0,200}\w"
+_PATH = r"(?<![\w/])/?[\w.@*-]{1,80}/[\w./*-]{0,200}\w"
 _SUFFIX = "py|[cm]?[jt]sx?|go|rs|java|rb|md|toml|ya?ml|json|sql|s?css|html|svg|cpp|cs|kt|php|sh|proto|ini|cfg"
 _FILE = rf"\b[\w-]{{1,80}}\.(?:{_SUFFIX})\b"
 _NAME = r"`[^`\n]+`|\b[a-zA-Z]\w*_\w+\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b\w+\(\)"

@@ -145,10 +145,10 @@ def test_task_without_any_tests_is_offered_tests_first(tmp_path: Path) -> None:
     (tmp_path / "shop.py").touch()
     with pytest.raises(UnclearError) as refusal:
         infer(tmp_path, "fix until green")
+    line = "pytest --loop-task 'fix until green' --loop-agent x"
     assert str(refusal.value).splitlines() == [
         "nothing judges this: there are no tests yet: the agent has to write them (fix until green)",
-        "  to let it write failing tests first, which you confirm: "
-        "pytest --loop-task 'fix until green' --loop-agent x --loop-tests-first",
+        f"  to let it write failing tests first, which you confirm: {line} --loop-tests-first",
         "  to judge by another command, end the task with: until `COMMAND` passes",
     ]
 

@@ -111,7 +111,7 @@ def test_every_point_names_the_words_that_earned_it() -> None:
             [
                 "`at most 300 words` in the task",
                 "`guide` in the task, and artifact.md is only a default",
-                "`at most` in the task; `only` in the task",
+                "`at most 300 words` in the task; `only` in the task",
                 "verified by execution, judge",
                 "the template says when it is done, and the task does not",
             ],
