@@ -14,7 +14,7 @@ from typing import Any
 from pytest_loop.cli.document_draft import draft_answered_criteria, explain_templates
 from pytest_loop.cli.draft import RunDraft, make_draft
 from pytest_loop.cli.guards import guard_draft
-from pytest_loop.cli.inferred_rules import UncertainCommandError
+from pytest_loop.cli.inferred_rules import NoTestsError, UncertainCommandError
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.setup_questions import SetupQuestions, UnusableAnswerError, parse_limit
 from pytest_loop.cli.task import TaskContext, can_ask
@@ -25,6 +25,7 @@ from pytest_loop.inference.task_types import detect_task_type, list_documents
 from pytest_loop.run.console import YES, Console
 from pytest_loop.run.questions import YES_BY_DEFAULT
 from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.run_files import RunFiles
 
@@ -58,6 +59,10 @@ class DraftDialogue:
 
     def _resolve(self, error: UnclearError) -> None:
         """Ask the user what the task means, once; without a terminal, raise the error with advice."""
+        if isinstance(error, NoTestsError):
+            start = StartSettings(**(self.settings.start.values | {"tests_first": True}))
+            self.settings = replace(self.settings, start=start)
+            return
         is_answered = bool(self.context.answers.task_type or self.context.answers.commands)
         if is_answered or isinstance(error, UncertainCommandError):
             raise error

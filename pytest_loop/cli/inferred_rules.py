@@ -38,6 +38,10 @@ class UncertainCommandError(UnclearError):
     """The task is about the project, but the command that judges it is not certain, or cannot run here."""
 
 
+class NoTestsError(UncertainCommandError):
+    """There are no tests yet, and the agent may write them first."""
+
+
 def infer_rules(context: TaskContext, settings: Settings, console: Console) -> TaskContext:
     """Add rules that tell when the task is done; raises `UnclearError` if none can be inferred with confidence."""
     return _Inference(settings, console).infer(context)
@@ -55,6 +59,8 @@ class _Inference:
         is_doubtful = proposal.confidence is Confidence.LOW
         if is_doubtful and self._may_be_text(context, proposal):
             raise UnclearError(self._explain_text(context, proposal))
+        if proposal.doubt == NO_TESTS and self.settings.start.tests_first:
+            raise NoTestsError(NO_TESTS)
         if is_doubtful and self._can_ask and (answer := self._ask(proposal)):
             return self.infer(replace(context, task=replace(context.task, commands=(answer,))))
         # A task that writes something may mean a document, which needs no command.
@@ -99,8 +105,11 @@ class _Inference:
         self.console.print_line(f"doubt       {proposal.doubt}")
         question = f"Judge by `{proposal.verification_command}`? [Y/n/other] "
         if not proposal.can_be_confirmed:
-            question = "Which command passes when it is done? [none] "
+            otherwise = "the agent writes failing tests first" if proposal.doubt == NO_TESTS else "none"
+            question = f"Which command passes when it is done? [{otherwise}] "
         answer = self.console.read_answer(question)
+        if answer == "" and proposal.doubt == NO_TESTS:
+            raise NoTestsError(NO_TESTS)
         is_declined = not answer and not proposal.can_be_confirmed
         if answer is None or is_declined or answer.lower() in _NO:
             if answer and proposal.goal in _WRITING_GOALS:

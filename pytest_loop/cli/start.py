@@ -264,7 +264,7 @@ class Start:
         set_display(draft.session, self.console.look)
         baseline = take_baseline(draft, state, self.project, self.store.root)
         self.failing, self.sessions.baseline_result = baseline.failing, baseline.baseline_result
-        return begin_work(baseline, draft.context.task, self.project, self.settings, self.console)
+        return begin_work(baseline, draft.context.task, self.project, draft.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:
         """Return the confirmed state; raise `KeyboardInterrupt` if the user declines."""

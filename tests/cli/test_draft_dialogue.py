@@ -137,6 +137,17 @@ def test_task_that_cannot_be_measured_leads_to_the_set_up(tmp_path: Path) -> Non
     assert len(state.criteria.rules) == 8
 
 
+@pytest.mark.parametrize(("answers", "start"), [(("",), {}), ((), {"tests_first": True})])
+def test_project_without_tests_begins_with_them(
+    tmp_path: Path, answers: tuple[str, ...], start: dict[str, Any]
+) -> None:
+    (tmp_path / "shop.py").touch()
+    with open_dialogue(tmp_path, "fix shop.py", *answers, **start) as dialogue:
+        assert dialogue.make_draft().settings.start.tests_first
+        asked = ["Which command passes when it is done? [the agent writes failing tests first] "]
+        assert get_lines(dialogue)[-1:] == (asked if answers else [])
+
+
 def test_draft_that_turned_out_to_be_unclear_leads_to_the_set_up_once(tmp_path: Path) -> None:
     error = UnclearError("this is not clear enough to start")
     with open_dialogue(tmp_path, "Write a spec", "docs", "", "", "", "", "") as dialogue:

@@ -178,7 +178,7 @@ def test_another_command_judges_if_the_user_names_it(tmp_path: Path, answer: str
     (tmp_path / "shop.py").touch()
     console = TypingConsole(answers=[answer])
     context = infer(tmp_path, "fix until green", console)
-    assert console.lines[-1] == "Which command passes when it is done? [none] "
+    assert console.lines[-1] == "Which command passes when it is done? [the agent writes failing tests first] "
     assert context.proposal is not None
     assert context.proposal.verification_command == expected
 
@@ -205,9 +205,9 @@ def test_text_is_not_judged_by_tests_that_do_not_exist(tmp_path: Path, console: 
 
 
 def test_nothing_starts_without_a_command_that_judges(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").touch()
+    (tmp_path / "test_a.py").touch()
     with pytest.raises(KeyboardInterrupt):
-        infer(tmp_path, "fix until green", TypingConsole(answers=["", "x"]))
+        infer(tmp_path, "loop until the logo is blue", TypingConsole(answers=["", "x"]))
 
 
 def test_command_that_is_not_installed_is_refused(tmp_path: Path) -> None:
