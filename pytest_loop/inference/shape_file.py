@@ -176,8 +176,9 @@ def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
 
 
 def _build_check(criterion: str, kind: str, method: str) -> Any:
-    """Return a command if the method is one, a manual check for observations, else a sentence to be judged."""
-    if check := parse_quoted_command(re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)):
+    """Return a command if the method or the criterion is one, a manual check for observations, else a sentence to be judged."""
+    method_command = re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)
+    if check := parse_quoted_command(method_command) or parse_quoted_command(criterion):
         return check
     method = re.sub(r"\s+", " ", method)
     has_method = bool(method) and kind not in method

@@ -152,6 +152,7 @@ criteria:
   - id: named
     description: it is named
   - method: nothing to say
+  - "`grep -q sum shop.py`"
 mustNot:
   - id: leak
     text: No secrets in logs
@@ -175,6 +176,7 @@ def test_criteria_may_be_mappings() -> None:
         "a.shape.it-is-fast": {"command": "./bench --quick", "timeout": 120},
         "a.shape.seen": "seen",
         "a.shape.named": {"command": "make named", "timeout": 120},
+        "a.shape.grep-q-sum-shop-py": {"command": "grep -q sum shop.py", "timeout": 120},
         "a.must-not.leak": "secrets in logs",
     }
 
