@@ -17,7 +17,8 @@ _WORDS = {
     "pause": rf"(?:pause|suspend|interrupt){_RUN_OR_IT}",
     "resume": rf"(?:resume|continue|unpause){_RUN_OR_IT}|go on with{_RUN}|ralph-resume(?:\s+{_NAME})?",
     "attach": rf"(?:re)?attach(?:\s+to{_RUN_OR_IT})?|follow{_RUN}",
-    "list": rf"(?:list|show)(?:\s+me)?\s+{_LOOP}|ralph-status\s+--all",
+    "list": rf"list|(?:list|show)(?:\s+me)?\s+{_LOOP}|ralph-status\s+--all",
+    "history": rf"(?:(?:show|tell)\s+)?(?:me\s+)?(?:the\s+)?history(?:\s+{_NAME}|\s+of{_RUN_OR_IT})?",
     "status": rf"(?:(?:show|check|get)\s+)?(?:the\s+)?(?:(?:loop|run|ralph)\s+)?status(?:\s+of{_RUN_OR_IT})?"
     rf"|check(?:\s+on)?{_RUN}|ralph-status(?:\s+{_NAME})?",
 }

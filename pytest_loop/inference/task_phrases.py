@@ -68,7 +68,7 @@ def parse_task(text: str) -> ParsedTask:
         route=Route.BACKGROUND if is_background else Route.SESSION,
         needs_context=not task and not completion,
         skips_gates=_skips_gates(words),
-        loop_command=find_loop_command(words),
+        loop_command=find_loop_command(_strip_prefix(words)),
     )
 
 
@@ -141,7 +141,7 @@ _PREFIXES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"/goal\s+",
-        r"/(?:ralph|al|agent-loop)\s+",
+        r"/(?:ralph|al|agent-loop|aif-loop|loop)\s+(?:new\s+)?",
         r"(?:ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*",
         rf"(?:please\s+)?(?:also\s+)?(?:run|start|launch) {_A_LOOP}(?:\s+(?:to|for|that|which)\s+|:\s*)",
     )

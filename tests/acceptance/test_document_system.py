@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.inference.task_phrases import parse_task
 from tests.acceptance.terminal import Answers, run_at_terminal
 from tests.pytest_caller import PLUGIN_VARIABLES, PytestCaller
 
@@ -427,6 +428,24 @@ def test_run_is_what_the_document_says(facts: Facts, row: str) -> None:
 )
 def test_stop_reason_leads_to_its_status(reason: str, status: str) -> None:
     assert find_row(reason).status.value == status
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        (f"/aif-loop new {EXAMPLE_TASK}", EXAMPLE_TASK),
+        ("/aif-loop resume", "pytest-loop resume"),
+        (f"/aif-loop resume {ALIAS}", f"pytest-loop resume --run {ALIAS}"),
+        ("/aif-loop status", "pytest-loop status"),
+        ("/aif-loop stop", "pytest-loop stop"),
+        ("/aif-loop list", "pytest-loop list"),
+        ("/aif-loop history", "pytest-loop history"),
+        (f"/aif-loop history {ALIAS}", f"pytest-loop history --run {ALIAS}"),
+    ],
+)
+def test_examples_of_the_document_are_understood(text: str, meaning: str) -> None:
+    parsed = parse_task(text)
+    assert meaning == (parsed.loop_command.line if parsed.loop_command else parsed.request)
 
 
 def test_commands_of_the_document_are_answered(facts: Facts, caller: PytestCaller) -> None:
