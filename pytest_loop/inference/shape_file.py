@@ -176,7 +176,7 @@ def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
 
 
 def _build_check(criterion: str, kind: str, method: str) -> Any:
-    """Return a command if the method or the criterion is one, a manual check for observations, else a sentence to be judged."""
+    """Return a command if method or criterion is one, a manual check for observations, else a sentence to be judged."""
     method_command = re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)
     if check := parse_quoted_command(method_command) or parse_quoted_command(criterion):
         return check
