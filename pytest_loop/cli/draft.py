@@ -14,7 +14,7 @@ from pytest_loop.cli.document_draft import draft_document, find_named_type, find
 from pytest_loop.cli.inferred_rules import infer_rules
 from pytest_loop.cli.readiness import UnclearError, UserChoices
 from pytest_loop.cli.session_arguments import build_judging_arguments
-from pytest_loop.cli.task import TaskContext, check_measurable
+from pytest_loop.cli.task import TaskContext, check_measurable, may_only_edit
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
 from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
@@ -77,6 +77,10 @@ class RunDraft:
         yield from self.context.render_notes(is_detailed=is_detailed)
         for key, obstacle in self.plan.obstacles.items():
             yield f"note: {key.rpartition('::')[2]} cannot be judged here: {obstacle}"
+        sentences = sum(isinstance(check, str) for check in self.plan.checks.values())
+        if sentences and may_only_edit(self.settings):
+            count = format_count(sentences, "rule")
+            yield f"note: the agent also judges {count}, and has to answer with JSON: --loop-judge names another one"
 
     def _list_chosen_limits(self) -> Iterator[str]:
         """Yield the limits that are not defaults."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pytest_loop.cli.task import read_task_context
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.run.sessions import SessionFactory
-from pytest_loop.settings.options import JudgingSettings, StartSettings
+from pytest_loop.settings.options import AgentSettings, JudgingSettings, StartSettings
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.store.project_runs import Store
 from tests.cli.typing_console import Answer, TypingConsole
@@ -135,6 +136,15 @@ def test_task_that_cannot_be_measured_leads_to_the_set_up(tmp_path: Path) -> Non
     assert (state.task.ideal_result, state.max_iterations) == ("one page", 3)
     assert state.setup.artifact == ".loop/run/artifact.md"
     assert len(state.criteria.rules) == 8
+
+
+def test_program_that_has_to_judge_is_named_before_the_start(tmp_path: Path) -> None:
+    note = "note: the agent also judges 2 rules, and has to answer with JSON: --loop-judge names another one"
+    with open_dialogue(tmp_path, "Write docs for the backup tool") as dialogue:
+        dialogue.context = replace(dialogue.context, can_judge=True)
+        assert note not in dialogue.make_draft().render_notes()
+        dialogue.settings = replace(dialogue.settings, agents=AgentSettings(agent=("command:sh write.sh",)))
+        assert note in dialogue.make_draft().render_notes()
 
 
 @pytest.mark.parametrize(("answers", "start"), [(("",), {}), ((), {"tests_first": True})])
