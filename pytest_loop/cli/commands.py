@@ -115,7 +115,9 @@ class Commands:
             self.console.print_line(f"there is no run in {self.store.root}")
         if runs:
             states = ((run.state, describe_status(run.state, run.files)) for run in runs)
-            self.console.print_lines(run_tables.render_status_table(states, is_detailed=False))
+            self.console.print_lines(
+                run_tables.render_status_table(states, is_detailed=self.console.look.verbosity > 0)
+            )
         self.console.print_lines(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 

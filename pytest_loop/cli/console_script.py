@@ -150,8 +150,9 @@ def build_pytest_arguments(words: Sequence[str]) -> list[str]:
     if words[0] not in COMMANDS and not words[0].startswith("-"):
         from difflib import get_close_matches
 
-        close = ", ".join(get_close_matches(words[0], COMMANDS, 2)) or "see pytest-loop --help"
-        parser.error(f"there is no command {words[0]!r} (did you mean {close}?)")
+        close = " or ".join(get_close_matches(words[0], COMMANDS, 2))
+        hint = f"did you mean {close}?" if close else "pytest-loop --help lists all"
+        parser.error(f"there is no command {words[0]!r} ({hint})")
     values, rest = parser.parse_known_args(words)
     if rest and not values.row.takes_rest:
         values.parser.error(f"unrecognized arguments: {' '.join(rest)}")

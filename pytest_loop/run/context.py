@@ -9,6 +9,7 @@ from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
+from pytest_loop.core.text.wording import name_step
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.result import BaselineResult
@@ -66,7 +67,7 @@ class RunContext:
 
     def answer(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
         """Send a request to an agent and show its output."""
-        with self.live.show_work(f"{agent.name} · {request.step}") as worker:
+        with self.live.show_work(f"{agent.name} · {name_step(request.step)}") as worker:
             watch = self.make_watch(should_continue, request.workspace)
             watch = replace(watch, on_output=worker.write, on_wait=lambda sentence: self.live.write(f"     {sentence}"))
             return agent.answer(request, watch)

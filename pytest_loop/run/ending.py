@@ -34,9 +34,9 @@ def read_diffstat(files: RunFiles) -> str:
 
 
 def read_change(state: RunState, files: RunFiles) -> str:
-    """Return the change of a project since the run began, which is in its artifact, or the last edit of a document."""
+    """Return the change of a project since the run began, which is in its artifact, or the last change of a document."""
     if state.setup.target is Target.WORKSPACE:
         text = (disk.read_file(files.artifact) or b"").decode("utf-8", "replace")
         return extract_diff(text)
-    edits = [event.payload for event in files.read_history().events if isinstance(event.payload, EditPayload)]
-    return edits[-1].diff if edits else ""
+    payloads = (event.payload for event in reversed(files.read_history().events))
+    return next((payload.diff for payload in payloads if isinstance(payload, EditPayload) and payload.diff), "")

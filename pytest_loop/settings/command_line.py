@@ -22,6 +22,7 @@ NO_VALUE = "\0"
 FLAGS = {flag: option for option in OPTIONS if option.flag for flag in (option.flag, *option.other_flags)}
 # Options of pytest that select tests by the results of an earlier session.
 _CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
+_MORE = " (commands around runs: pytest-loop --help)"
 # Flags of a run that its sessions read too.
 _SESSION_FLAGS = ("--loop-workload",)
 # Flags that the process which started a run has used up; the background process resumes that run.
@@ -33,7 +34,7 @@ _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 def declare_options(parser: pytest.Parser) -> None:
     """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
     groups = {
-        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title} (more: pytest-loop --help)")
+        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title}{_MORE if number == 1 else ''}")
         for number, (title, names) in enumerate(HELP_GROUPS.items(), 1)
         for name in names
     }

@@ -15,7 +15,7 @@ from pytest_loop.core.reporting.escalation import ask_question, describe_pattern
 from pytest_loop.core.reporting.outcome import ArtifactStatus, compute_distance, get_artifact_status
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.score_text import format_score
-from pytest_loop.core.text.wording import list_names
+from pytest_loop.core.text.wording import list_names, name_step
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import experiment_text
 from pytest_loop.show.look import Look, format_clock
@@ -150,7 +150,7 @@ def _render_escalation(state: RunState, look: Look) -> Iterator[str]:
 def render_step_errors(state: RunState) -> Iterator[str]:
     """Render what went wrong in steps that have not succeeded since."""
     for step, errors in state.progress.step_errors.items():
-        yield f"{step} failed: {shorten(errors.reason, _MAX_ERROR)}"
+        yield f"{name_step(step)} failed: {shorten(errors.reason, _MAX_ERROR)}"
 
 
 def render_question(state: RunState) -> Iterator[str]:

@@ -14,11 +14,13 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.look import Look
 
 INDENT = 7
+_MESSAGE_INDENT = INDENT + 2
 MAX_LINES = 10
 # With more causes than this, tests that probably fail alike share a line.
 _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
-# Columns after a name in a narrow terminal: two spaces, the start of a message, and how many fail alike.
+# Columns after a name: two spaces, the start of a message, and how many fail alike. A terminal that has no room for
+# them shows long messages below their names.
 _REST = 31
 
 
@@ -29,6 +31,9 @@ class FailureGroup(NamedTuple):
     message: str
     others: int = 0
 
+    def render_tail(self) -> str:
+        return f" (and {self.others} similar)" if self.others else ""
+
 
 def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterator[str]:
     """Render the named rules that do not pass, grouped by cause."""
@@ -37,12 +42,10 @@ def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterat
     groups = group_by_cause(results, _MAX_CAUSES)
     failures = [_describe_group(state, group) for group in groups[:MAX_LINES]]
     limit = max(20, min((look.width - INDENT) * 2 // 3, look.width - INDENT - _REST))
-    width = min(limit, max((len(failure.name) for failure in failures), default=0))
+    width = max((len(failure.name) for failure in failures), default=0)
+    is_narrow = look.wraps and width > limit
     for failure in failures:
-        head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
-        tail = f" (and {failure.others} similar)" if failure.others else ""
-        room = max(12, look.width - len(head) - len(tail))
-        yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
+        yield from _stack(failure, look) if is_narrow else _align(failure, look, limit, min(limit, width))
     if len(groups) > MAX_LINES:
         rest = sum(map(len, groups[MAX_LINES:]))
         yield " " * INDENT + f"… {rest:,} more {'fails' if rest == 1 else 'fail'}: pytest-loop show"
@@ -61,6 +64,25 @@ def render_all(state: RunState) -> Iterator[str]:
         messages = [str(finding) for finding in findings] or [complaint.message]
         yield f"  {complaint.id} ({complaint.severity.value})"
         yield from (f"    {shorten(message, _MAX_MESSAGE)}" for message in messages if message)
+
+
+def _align(failure: FailureGroup, look: Look, limit: int, width: int) -> Iterator[str]:
+    """Render a failure in two columns."""
+    head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
+    tail = failure.render_tail()
+    room = max(12, look.width - len(head) - len(tail))
+    yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
+
+
+def _stack(failure: FailureGroup, look: Look) -> Iterator[str]:
+    """Render a failure on one line if it fits, and otherwise its message below its name."""
+    tail = failure.render_tail()
+    line = f"{failure.name}  {shorten(failure.message, _MAX_MESSAGE)}".rstrip()
+    if INDENT + len(line) + len(tail) <= look.width:
+        yield " " * INDENT + line + look.paint(tail, "dim")
+        return
+    yield " " * INDENT + look.fit(failure.name, INDENT)
+    yield " " * _MESSAGE_INDENT + look.fit(failure.message, _MESSAGE_INDENT + len(tail)) + look.paint(tail, "dim")
 
 
 def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGroup:

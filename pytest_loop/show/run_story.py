@@ -22,7 +22,7 @@ from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.score_text import format_score
-from pytest_loop.core.text.wording import format_count, limit_lines, list_names
+from pytest_loop.core.text.wording import format_count, limit_lines, list_names, name_step
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import experiment_text
 from pytest_loop.show.failure_lines import INDENT, render_failures
@@ -61,7 +61,7 @@ class RunStory:
             case PhaseSwitched() if verbosity >= SHOW_SESSIONS:
                 yield "phase A passes, phase B begins"
             case PhaseError(step=step, reason=reason) if verbosity >= -1 and _is_retried(state, step):
-                text = f"{_STEP}{step} failed, and is tried again: {shorten(reason, _MAX_ERROR)}"
+                text = f"{_STEP}{name_step(step)} failed, and is tried again: {shorten(reason, _MAX_ERROR)}"
                 yield from self.look.wrap(text, INDENT)
             case EditPayload() as payload if verbosity >= 0:
                 yield from self._tell_edit(payload, state)
@@ -142,7 +142,7 @@ class RunStory:
     def _tell_edit(self, payload: EditPayload, state: RunState) -> Iterator[str]:
         """Yield who edited, what it cost, and the edit as a short diff."""
         summary, *report = payload.report.splitlines() or [""]
-        seconds = f" in {payload.seconds:.0f} s" if payload.seconds else ""
+        seconds = f" in {_format_seconds(payload.seconds)} s" if payload.seconds else ""
         change = describe_change(payload.change, state.setup.target)
         names = list_names([sign.path for sign in payload.findings], SHOWN_NAMES)
         put_back = f"put back: {names}" if names else ""
@@ -155,6 +155,10 @@ class RunStory:
         if self.look.verbosity >= SHOW_SESSIONS:
             yield from (f"{_DETAIL}{self.look.fit(line, INDENT)}" for line in report[:SHOWN_REPORT_LINES])
         yield from render_short_diff(payload.diff, self.look)
+
+
+def _format_seconds(seconds: float) -> str:
+    return f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
 
 
 def _is_retried(state: RunState, step: str) -> bool:

@@ -13,6 +13,7 @@ from pytest_loop.core.reporting.iteration_records import IterationRecord, build_
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.score_text import format_score
 from pytest_loop.core.text.wording import list_names
+from pytest_loop.store.clock import format_local_time
 
 _SUMMARY_FIELDS = (
     "case",
@@ -36,17 +37,21 @@ _TRAJECTORY_WORDS = {
 
 
 def render_status_table(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) -> Iterator[str]:
-    """Render one row for each run and its status; `is_detailed` adds the columns of `--loop-status`."""
-    head = ["alias", "status", "iteration", "phase", "current_step", "last_score", "updated_at", "seconds"]
-    rows = [head]
+    """Render one row for each run and its status; `is_detailed` shows fields of `run.json`."""
+    if is_detailed:
+        rows = [["alias", "status", "iteration", "phase", "current_step", "last_score", "updated_at", "seconds"]]
+    else:
+        rows = [["run", "status", "iteration", "score", "changed"]]
     for state, status in states:
-        position = [str(state.iteration), state.phase.value, state.current_step.value]
-        seconds = f"{state.completed_phase_seconds:.0f}/{state.max_completed_phase_seconds or 'none'}"
-        rows.append([state.task_alias, status, *position, format_score(state.last_score), state.updated_at, seconds])
-    hidden = () if is_detailed else ("phase", "current_step", "seconds")
-    yield from _render_table(
-        [[cell for name, cell in zip(head, row, strict=True) if name not in hidden] for row in rows]
-    )
+        score = format_score(state.last_score)
+        if is_detailed:
+            seconds = f"{state.completed_phase_seconds:.0f}/{state.max_completed_phase_seconds or 'none'}"
+            place = [str(state.iteration), state.phase.value, state.current_step.value]
+            rows.append([state.task_alias, status, *place, score, state.updated_at, seconds])
+        else:
+            place = [f"{state.iteration} of {state.max_iterations}", score, format_local_time(state.updated_at)]
+            rows.append([state.task_alias, status, *place])
+    yield from _render_table(rows)
 
 
 def _render_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -30,9 +30,13 @@ def render_short_diff(diff: str, look: Look, limit: int = MAX_LINES) -> Iterator
     lines = list(parse_changes(diff))
     shown = lines[:limit]
     width = min(_MAX_PLACE, max((len(line.place) for line in shown), default=0))
-    for line in shown:
-        head = " " * _INDENT + shorten(line.place, _MAX_PLACE).ljust(width) + "  "
-        text = f"{line.sign} {reveal_hidden(line.text)}"
+    texts = [f"{line.sign} {reveal_hidden(line.text)}" for line in shown]
+    # In a narrow terminal, places have lines of their own.
+    is_narrow = look.wraps and _INDENT + width + 2 + max(map(len, texts), default=0) > look.width
+    for line, text in zip(shown, texts, strict=True):
+        if is_narrow and line.place:
+            yield " " * _INDENT + look.fit(line.place, _INDENT)
+        head = " " * _INDENT + ("" if is_narrow else shorten(line.place, _MAX_PLACE).ljust(width)) + "  "
         room = max(20, look.width - len(head))
         text = text if len(text) <= room else f"{text[: room - 1]}…"
         yield head + look.paint(text, "red" if line.sign == "-" else "green")

@@ -77,7 +77,7 @@ def wait_for_request(project: Path, alias: str, times: int) -> None:
     command = [sys.executable, "-m", "pytest", f"--loop-attach={alias}"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        lines = (line for line in follower.stdout if line == f"command:cat go-{alias} · PRODUCE ...\n")
+        lines = (line for line in follower.stdout if line == f"command:cat go-{alias} · writing ...\n")
         assert len(list(islice(lines, times))) == times
         follower.kill()
 
@@ -120,7 +120,7 @@ def test_detached_run_has_no_terminal_and_can_be_followed(run: Pytest, project: 
     command = [sys.executable, "-m", "pytest", "--loop-attach"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        assert any(line == "command:cat go-alpha · PRODUCE ...\n" for line in follower.stdout)
+        assert any(line == "command:cat go-alpha · writing ...\n" for line in follower.stdout)
         (project / "go-alpha").write_text("# Guide\n")
         assert any(line.startswith("done in ") for line in follower.stdout)
         assert follower.wait(60) == 0
@@ -134,7 +134,7 @@ def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -
     command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
-        assert any(" · PRODUCE ..." in line for line in follower.stdout)
+        assert any(" · writing ..." in line for line in follower.stdout)
         follower.send_signal(signal.SIGINT)
         output = follower.stdout.read()
     assert follower.returncode == pytest.ExitCode.INTERRUPTED

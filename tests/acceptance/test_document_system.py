@@ -458,7 +458,7 @@ def test_commands_of_the_document_are_answered(facts: Facts, caller: PytestCalle
 
     head = ["alias", "status", "iteration", "phase", "current_step", "last_score", "updated_at"]
     assert call("--loop-status", "-v").splitlines()[0].split()[:7] == head
-    assert call("--loop-list").splitlines()[0].split() == ["alias", "status", "iteration", "last_score", "updated_at"]
+    assert call("--loop-list").splitlines()[0].split() == ["run", "status", "iteration", "score", "changed"]
     assert " refinement_done     artifact_hash=" in call("--loop-history", ALIAS, "-v")
     assert call("--loop-resume", ALIAS).startswith(f"{ALIAS} is over: completed, threshold_reached\n")
 
@@ -486,7 +486,7 @@ def test_step_that_breaks_its_contract_is_repeated_once_and_ends_the_run(project
     assert " · phase_error: " in done.stdout
     state = read_state(project, ALIAS)
     assert (state["status"], state["stop"]["reason"]) == ("failed", "phase_error")
-    complaint = "PRODUCE failed: expected a document, found an empty answer\n"
+    complaint = "writing failed: expected a document, found an empty answer\n"
     assert complaint in run("--loop-status").stdout
     assert run("--loop-resume").stdout.startswith(f"{ALIAS} continues after phase_error\n{complaint}")
 

@@ -181,7 +181,7 @@ def test_step_without_a_valid_answer_twice_fails_the_run(project: pytest.Pyteste
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "     PRODUCE failed, and is tried again: expected a document, found an empty answer",
+            "     writing failed, and is tried again: expected a document, found an empty answer",
             "failed after * · phase_error: *",
         ]
     )

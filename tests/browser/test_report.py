@@ -180,6 +180,8 @@ def test_rows_are_drawn_when_they_become_visible(open_report: Open, capsys: pyte
         print(f"\n2,000 rules x 50 iterations: loaded in {milliseconds:.0f} ms")
     assert page.run("document.querySelector('#count').textContent") == "2,000 of 2,000 rules"
     assert page.run("document.querySelectorAll('#grid tbody tr').length") < 60
+    box, row = ("document.querySelector('#grid').clientHeight", "document.querySelector('#grid tbody tr').offsetHeight")
+    assert page.run("document.querySelectorAll('#grid tbody [data-column=\"0\"]').length") > page.run(f"{box} / {row}")
     page.run("document.querySelector('#grid').scrollTop = 1e9")
     page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.run("document.querySelector('#grid tbody tr:last-child').getAttribute('aria-rowindex')") == "2001"

@@ -178,7 +178,7 @@ def test_failed_run_shows_what_went_wrong_when_it_is_resumed(project: Path, make
     assert not state.is_over
     assert console.stream.getvalue().splitlines() == [  # type: ignore[attr-defined]
         "guide continues after phase_error",
-        "PRODUCE failed: codex was refused (401)",
+        "writing failed: codex was refused (401)",
     ]
 
 

@@ -95,9 +95,9 @@ def test_list_has_one_line_per_run_and_names_unreadable_runs(command: Command, m
         f"{broken.history} is missing or empty; bring one of them back, or start anew with --loop-task"
     )
     assert command("--loop-list").get_lines() == [
-        "alias  status            iteration  last_score  updated_at",
-        "guide  stopped           2          0.75        2026-01-02",
-        "poem   running (paused)  1          0           2026-01-03",
+        "run    status            iteration  score  changed",
+        "guide  stopped           2 of 4     0.75   2026-01-02 00:00",
+        "poem   running (paused)  1 of 4     0      2026-01-03 00:00",
         f"broken: {problem}",
     ]
     result = command("--loop-list", "--loop-json=-").get_json()
@@ -112,7 +112,7 @@ def test_history_tells_a_run_as_it_was_told_while_it_worked(command: Command, ma
     make_run(reason="iteration_limit")
     *lines, end = command("--loop-history").get_lines()
     assert lines == [
-        "     changed nothing in 2 s · 10 tokens",
+        "     changed nothing in 2.0 s · 10 tokens",
         "1/4  ✗ 1 of 2 pass",
         "     changed nothing",
         "2/4  ✗ 1 of 2 pass",

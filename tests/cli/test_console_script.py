@@ -107,6 +107,7 @@ def test_bad_usage_ends_with_the_exit_code_of_pytest(script: Callable[..., Comma
     make_run()
     for words, problem in (
         (("statsu",), "there is no command 'statsu' (did you mean status?)"),
+        (("xyz",), "there is no command 'xyz' (pytest-loop --help lists all)"),
         ((), "usage: pytest-loop"),
         (("status", "guide"), "unrecognized arguments: guide"),
         (("clean",), "name a run with --run ALIAS, or delete all of them with: pytest-loop clean all"),

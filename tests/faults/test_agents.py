@@ -489,9 +489,9 @@ def test_a_hanging_agent_fails_the_run_with_exit_code_1(loop: Callable[..., pyte
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "     PRODUCE failed, and is tried again: command:sleep 60 did not end within 1 s",
+            "     writing failed, and is tried again: command:sleep 60 did not end within 1 s",
             "failed after * · phase_error: *",
-            "PRODUCE failed: command:sleep 60 did not end within 1 s",
+            "writing failed: command:sleep 60 did not end within 1 s",
         ]
     )
     assert "Traceback" not in result.stdout.str() + result.stderr.str()

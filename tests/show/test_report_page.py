@@ -264,7 +264,7 @@ def test_added_and_removed_lines_are_marked() -> None:
     page = render_page(build_small_run())
     assert '<ins data-n="2">    <span class="y-k">return</span> <span class="y-m">12</span></ins>' in page.source
     assert "shop.py" in page.list_texts("code")
-    assert "REFINE by scripted +2 −2 2.0 s" in page.text  # noqa: RUF001 - a minus sign
+    assert "Editing by scripted +2 −2 2.0 s" in page.text  # noqa: RUF001 - a minus sign
 
 
 def test_whole_change_comes_before_the_score() -> None:
@@ -283,7 +283,7 @@ def test_prompts_answers_and_origin_are_shown() -> None:
     story.events.append(make_event(story.state, "checks_prepared", asked, MOMENT))
     page = render_page(story)
     assert [text for text in page.list_texts("pre") if text.startswith("Fix")] == ["Fixed", "Fix it"]
-    assert "PREPARE by claude Prompt Prepare" in page.text
+    assert "Preparing checks by claude Prompt Prepare" in page.text
     assert "git revision abc Python 3.12 Command line pytest -q" in page.text
 
 
@@ -321,8 +321,8 @@ def test_unknown_usage_is_shown_as_unknown_not_zero() -> None:
     story = RunStory("a").evaluate(["a"]).refine()
     assert read_ledger(story) == [
         "all steps 3.5 s",
-        "1 EVALUATE - 1.5 s",
-        "1 REFINE scripted 2.0 s",
+        "1 judging - 1.5 s",
+        "1 editing scripted 2.0 s",
     ]
     assert "No agent reported tokens or costs." in render_page(story).text
 
@@ -334,10 +334,10 @@ def test_reported_usage_is_summed_and_partial_sums_are_marked() -> None:
     assert read_ledger(story)[0] == "all steps 3.5 s 0 USD"
     story.evaluate(["a"]).refine(usage={"tokens": 1500, "cost_usd": 0.25}).evaluate(["a"]).refine(usage={"tokens": 1})
     assert read_ledger(story)[0] == "all steps 10.5 s 1,501 at least 0.25 USD"
-    assert [row for row in read_ledger(story) if "REFINE" in row] == [
-        "1 REFINE one 2.0 s 0 0 USD",
-        "2 REFINE unknown 2.0 s 1,500 0.25 USD",
-        "3 REFINE unknown 2.0 s 1 unknown",
+    assert [row for row in read_ledger(story) if "editing" in row] == [
+        "1 editing one 2.0 s 0 0 USD",
+        "2 editing unknown 2.0 s 1,500 0.25 USD",
+        "3 editing unknown 2.0 s 1 unknown",
     ]
 
 
@@ -345,10 +345,10 @@ def test_usage_of_judges_is_shown() -> None:
     story = RunStory(RunRule(id="a", description="a", check="It reads well"), agents=("one", "two"))
     story.add(Kind.CHECKS_PREPARED, checks=[{"rule_id": "a"}], seconds=0.5, agent="claude")
     story.evaluate(["a"], seconds=None, agent="claude").refine(usage={"tokens": 5}).evaluate(usage={"cost_usd": 1})
-    assert [row for row in read_ledger(story)[1:] if "EVALUATE" in row or "PREPARE" in row] == [
-        "1 PREPARE claude 500 ms unknown unknown",
-        "1 EVALUATE claude unknown unknown unknown",
-        "2 EVALUATE unknown 1.5 s unknown 1 USD",
+    assert [row for row in read_ledger(story)[1:] if "judging" in row or "preparing" in row] == [
+        "1 preparing checks claude 500 ms unknown unknown",
+        "1 judging claude unknown unknown unknown",
+        "2 judging unknown 1.5 s unknown 1 USD",
     ]
 
 
@@ -357,7 +357,7 @@ def test_parallel_steps_are_timed_once() -> None:
     story.add(Kind.PLAN_CREATED, plan=["Write it"], seconds=0.0)
     story.add(Kind.ARTIFACT_CREATED, artifact_hash="ab" * 32, seconds=0.0)
     story.add(Kind.CHECKS_PREPARED, checks=[], seconds=4.0)
-    assert "1 PRODUCE scripted with PREPARE" in read_ledger(story)
+    assert "1 writing scripted with preparing checks" in read_ledger(story)
 
 
 def test_reports_of_agents_and_errors_are_shown() -> None:
@@ -368,9 +368,9 @@ def test_reports_of_agents_and_errors_are_shown() -> None:
     story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer again", final=True).end("phase_error")
     page = render_page(story)
     assert page.list_texts("h1") == ["Failed"]
-    assert "REFINE by scripted failed no answer" in page.text
+    assert "Editing by scripted failed no answer" in page.text
     assert "last error no answer again" in page.text
-    assert "1 REFINE (failed) scripted 3.0 s" in read_ledger(story)
+    assert "1 editing (failed) scripted 3.0 s" in read_ledger(story)
 
 
 def test_claim_assumption_and_held_out_score_are_shown() -> None:
@@ -479,7 +479,7 @@ def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> No
         if kind != "run_started"
     ]
     page = Page(render_report(RUN_MACHINE.begin(state), events))
-    assert "PRODUCE unknown" in page.text
+    assert "writing unknown" in page.text
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -19,7 +19,7 @@ from pytest_loop.show.failure_lines import render_all
 from pytest_loop.show.look import Look
 from pytest_loop.show.run_story import RunStory as Storyteller
 from pytest_loop.show.run_story import describe_change
-from pytest_loop.show.short_diff import paint_diff
+from pytest_loop.show.short_diff import paint_diff, render_short_diff
 from tests.show.runs import RunStory
 
 DIFF = "--- a/shop.py\n+++ b/shop.py\n@@ -3 +3 @@\n-    return 11\n+    return 12\n"
@@ -71,6 +71,23 @@ def test_failures_are_told_once_and_edits_are_short_diffs(shop: RunStory) -> Non
     ]
 
 
+def test_narrow_terminal_shows_messages_and_edits_below_long_names(shop: RunStory) -> None:
+    assert tell(shop, Look(width=44, wraps=True)) == [
+        "1/5  ✗ 1 of 3 pass",
+        "       tests/test_shop.py:3 test_sum",
+        "         assert 11 == 12",
+        "       shop.py:9 test_name  TypeError: no",
+        "     me · 1 file changed in 42 s · 0.12 USD",
+        "       shop.py:3  -     return 11",
+        "                  +     return 12",
+    ]
+    assert list(render_short_diff(DIFF, Look(width=30, wraps=True))) == [
+        "       shop.py:3",
+        "         -     return 11",
+        "         +     return 12",
+    ]
+
+
 def test_gains_and_losses_are_counted(shop: RunStory) -> None:
     shop.evaluate({"tests/test_shop.py::test_tax": "no", "tests/test_shop.py::test_name": "no"})
     shop.refine(agent="me", report="3 edits tried in 1 s\nmore").evaluate({"tests/test_shop.py::test_tax": "no"})
@@ -80,9 +97,9 @@ def test_gains_and_losses_are_counted(shop: RunStory) -> None:
         "       tests/test_shop.py test_tax (passed before)  no (and 1 similar)",
         "     me · 3 edits tried in 1 s",
         "3/5  ✗ 2 of 3 pass (+1)",
-        "     me · changed nothing in 2 s",
+        "     me · changed nothing in 2.0 s",
         "4/5  ✗ 2 of 3 pass (no gain)",
-        "     me · changed nothing in 2 s",
+        "     me · changed nothing in 2.0 s",
         "5/5  ✓ 3 of 3 pass (+1)",
     ]
 
@@ -158,7 +175,7 @@ def test_findings_errors_and_doubts_are_told() -> None:
         "       to confirm: a.x",
         "       sealed: test_it.py: was changed, and was put back",
         "       copies are in `discarded` of the run's folder; --loop-unseal GLOB permits such edits in a new run",
-        "     REFINE failed, and is tried again: no answer",
+        "     editing failed, and is tried again: no answer",
     ]
 
 
@@ -281,10 +298,10 @@ def test_failure_names_the_step_that_failed() -> None:
     story = RunStory("a.x").evaluate(["a.x"])
     for _ in range(2):
         story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer")
-    assert [line for line in tell(story) if "REFINE" in line] == ["     REFINE failed, and is tried again: no answer"]
+    assert [line for line in tell(story) if "editing" in line] == ["     editing failed, and is tried again: no answer"]
     lines = end(story.end("phase_error"))
     assert lines[0].startswith("failed after 0:01 · phase_error: ")
-    assert "REFINE failed: no answer" in lines
+    assert "editing failed: no answer" in lines
 
 
 def test_failure_of_an_agent_that_cannot_judge_offers_another_one() -> None:

@@ -7,6 +7,22 @@ from collections.abc import Callable, Sequence
 # A callback that prints one line for the user.
 PrintLine = Callable[[str], None]
 
+_STEPS = {
+    "PLAN": "planning",
+    "PRODUCE": "writing",
+    "PREPARE": "preparing checks",
+    "EVALUATE": "judging",
+    "CRITIQUE": "criticising",
+    "REFINE": "editing",
+    "JUDGE": "judging",
+    "COMPOSE": "proposing edits",
+}
+
+
+def name_step(step: str) -> str:
+    """Return what is done in a step, in plain words."""
+    return _STEPS.get(step, step)
+
 
 def format_count(count: int, noun: str) -> str:
     """Return the count with its noun in the singular or plural."""

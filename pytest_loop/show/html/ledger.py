@@ -10,6 +10,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import PhaseError, StepPayload
 from pytest_loop.core.model.run_state import Usage, sum_known
 from pytest_loop.core.model.vocabulary import Kind, Step
+from pytest_loop.core.text.wording import name_step
 from pytest_loop.show.html.texts import UNKNOWN, format_cost, format_seconds, format_tokens
 
 NONE = "-"
@@ -80,13 +81,13 @@ def _mark_partial(total: str, parts: Sequence[str]) -> str:
 
 def _build_entry(event: Event, next_event: Event | None, agents: Sequence[str]) -> LedgerEntry:
     payload = event.payload if isinstance(event.payload, StepPayload) else StepPayload()
-    name, usage = name_step(event), payload.usage
+    name, usage = find_step(event), payload.usage
     partner = _find_parallel_step(event, next_event)
     is_asked = bool(payload.agent) or usage != Usage() or name in _BY_AGENTS
     return LedgerEntry(
         iteration=event.iteration,
         phase=event.phase.value,
-        step=name,
+        step=name_step(name),
         agent=find_agent(event, agents) if is_asked else NONE,
         seconds=f"with {partner}" if partner else format_seconds(payload.seconds),
         tokens=format_tokens(usage.tokens) if is_asked else NONE,
@@ -107,10 +108,10 @@ def _find_parallel_step(event: Event, next_event: Event | None) -> str:
     is_counted_once = isinstance(event.payload, StepPayload) and event.payload.seconds == 0
     if next_event is None or {event.kind, next_event.kind} != pair or not is_counted_once:
         return ""
-    return name_step(next_event)
+    return name_step(find_step(next_event))
 
 
-def name_step(event: Event) -> str:
+def find_step(event: Event) -> str:
     """Return the name of a step; an error names the step that failed."""
     payload = event.payload
     if isinstance(payload, PhaseError):

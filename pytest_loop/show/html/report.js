@@ -238,6 +238,7 @@
     position.row = 0;
     box.scrollTop = 0;
     draw(true);
+    draw(false);  // only now does the box have its height
   };
 
   // -- details of a cell

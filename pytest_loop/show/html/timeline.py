@@ -18,8 +18,9 @@ from pytest_loop.core.events.run_payloads import (
     StepPayload,
 )
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
+from pytest_loop.core.text.wording import name_step
 from pytest_loop.show.html.diff_view import DiffRenderer, DiffView
-from pytest_loop.show.html.ledger import find_agent, name_step
+from pytest_loop.show.html.ledger import find_agent, find_step
 from pytest_loop.show.html.texts import format_cost, format_seconds, format_tokens
 from pytest_loop.show.job_summary import EvaluationEntry, list_evaluations
 
@@ -100,7 +101,7 @@ def build_timeline(events: Sequence[Event], agents: Sequence[str], diffs: DiffRe
 def _build_item(event: Event, agents: Sequence[str]) -> Item | None:
     match event.payload:
         case PhaseError(reason=reason, agent=agent) if reason:
-            return Item("error", reason, name_step(event), agent)
+            return Item("error", reason, name_step(find_step(event)), agent)
         case PlanCreated(plan=plan) if plan:
             return Item("plan", plan)
         case CritiqueDone() as critique if critique.issues:
@@ -108,7 +109,7 @@ def _build_item(event: Event, agents: Sequence[str]) -> Item | None:
         case Answered() as answer if answer.text:
             return Item("answer", answer)
         case StepPayload() as step if step.prompt:
-            return Item("request", step, name_step(event), find_agent(event, agents))
+            return Item("request", step, name_step(find_step(event)), find_agent(event, agents))
     return None
 
 
@@ -130,7 +131,7 @@ def _build_edit(event: Event, payload: EditPayload, agents: Sequence[str], diffs
         format_cost(usage.cost_usd) if usage.cost_usd else "",
     )
     return Edit(
-        step=name_step(event),
+        step=name_step(find_step(event)),
         agent=find_agent(event, agents),
         facts=tuple(filter(None, facts)),
         diff=diffs.render(payload.diff),
