@@ -34,7 +34,7 @@ def read_diffstat(files: RunFiles) -> str:
 
 
 def read_change(state: RunState, files: RunFiles) -> str:
-    """Return the change of a project since the run began, which is in its artifact, or the last change of a document."""
+    """Return the change of a project since the run began, which is in its artifact, or a document's last change."""
     if state.setup.target is Target.WORKSPACE:
         text = (disk.read_file(files.artifact) or b"").decode("utf-8", "replace")
         return extract_diff(text)

@@ -18,7 +18,7 @@ from pytest_loop.core.events.experiment_payloads import (
     PlateauReached,
     RegressionDetected,
 )
-from pytest_loop.core.events.run_payloads import Payload, PhaseError
+from pytest_loop.core.events.run_payloads import Payload
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines, list_names
@@ -80,8 +80,6 @@ def render_experiment_event(event: Event, state: ExperimentState) -> Iterator[st
             yield from _render_analysis(analysis)
         case OptionChosen() as payload:
             yield from _render_decision(payload)
-        case PhaseError(step=step, reason=reason):
-            yield f"{step} went wrong: {shorten(reason, 500)}"
         case payload:
             yield from _render_note(payload)
 

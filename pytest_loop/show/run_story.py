@@ -51,7 +51,7 @@ class RunStory:
 
     def tell(self, event: Event, state: RunState) -> Iterator[str]:
         """Yield the lines of an event at this verbosity; most events have none."""
-        if isinstance(state, ExperimentState):
+        if isinstance(state, ExperimentState) and not isinstance(event.payload, PhaseError):
             yield from experiment_text.render_experiment_event(event, state)
             return
         verbosity = self.look.verbosity

@@ -11,6 +11,7 @@ from pytest_loop.show.ending_text import format_resume_command, render_end
 from pytest_loop.show.experiment_text import render_experiment_draft, render_experiment_event
 from pytest_loop.show.experiment_text import render_experiment_end as closing_lines
 from pytest_loop.show.look import Look
+from pytest_loop.show.run_story import RunStory
 from pytest_loop.show.run_tables import render_history
 from tests.core.scripted_experiment import ScriptedExperiment, make_analysis
 from tests.event_factory import make_event
@@ -89,8 +90,11 @@ def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     assert "  PLATEAU: 2 times no better than the best; decided: stop" in render_lines(still)
     assert format_resume_command(still.state) == "pytest-loop resume --run it --workload 'on_plateau continue'"
     broken = ScriptedExperiment().measure("F..")
-    broken.record(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
-    assert render_lines(broken)[-1] == "CRITIQUE went wrong: no mechanism"
+    story, lines = RunStory(Look()), list[str]()
+    for _ in range(2):
+        broken.record(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
+        lines += story.tell(broken.events[-1], broken.state)
+    assert lines == ["     the critique failed, and is tried again: no mechanism"]
     failed = ScriptedExperiment()
     failed.complete(Kind.CALIBRATION_DONE, passed=False, errors=["no\nkey"] * 3)
     assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]

@@ -12,7 +12,7 @@ _STEPS = {
     "PRODUCE": "writing",
     "PREPARE": "preparing checks",
     "EVALUATE": "judging",
-    "CRITIQUE": "criticising",
+    "CRITIQUE": "the critique",
     "REFINE": "editing",
     "JUDGE": "judging",
     "COMPOSE": "proposing edits",
