@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from mcp import ClientSession  # noqa: E402 - as the next ones
 from tests.browser.chromium import VARIABLE, Page, start_chromium  # noqa: E402 - found by the line above
 from tests.integrations.red_project import GREEN, make_red_project  # noqa: E402
 from tests.integrations.test_action import Runner  # noqa: E402
-from tests.integrations.test_mcp_server import call, talk  # noqa: E402
+from tests.integrations.test_mcp_server import call, hold_conversation  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 COMMAND = 'pytest --loop-task "fix until green" --loop-agent builtin --loop-yes'
@@ -98,7 +99,7 @@ def write_stop_hook_picture(project: Path) -> None:
     answer = subprocess.run(
         ["/bin/sh", "-c", line], cwd=project, input='{"session_id": "1"}', capture_output=True, text=True, check=True
     )
-    reason = [row[:COLUMNS] for row in json.loads(answer.stdout)["reason"].splitlines()[:REASON_LINES]]
+    reason = json.loads(answer.stdout)["reason"].splitlines()[:REASON_LINES]
     lines = [f"$ pytest-loop {install}", *installed, "\x1b[2mWhen the agent wants to stop, the hook answers:\x1b[0m"]
     _write_recording("stop-hook", "The Stop hook keeps an agent from stopping", [*lines, *reason])
 
@@ -117,7 +118,7 @@ def write_mcp_picture(folder: Path) -> None:
         lines.append("\x1b[2mIt edits src/calc.py, and calls evaluate again:\x1b[0m")
         lines.extend(json.dumps(second, indent=2).splitlines())
 
-    talk(project, converse)
+    hold_conversation(project, converse)
     _write_recording("mcp", "An agent asks the judge, edits, and asks again", lines)
 
 
@@ -152,7 +153,8 @@ def write_limit_picture(project: Path) -> None:
 
 
 def _write_recording(name: str, title: str, lines: Sequence[str]) -> None:
-    recording = render_recording(title, [line[:COLUMNS] for line in lines])
+    rows = [row for line in lines for row in textwrap.wrap(line, COLUMNS, subsequent_indent="  ") or [""]]
+    recording = render_recording(title, rows)
     (PICTURES / f"{name}.svg").write_text(recording, encoding="utf-8")
 
 

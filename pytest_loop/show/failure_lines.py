@@ -41,7 +41,7 @@ def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterat
     results = [result for result in evaluation.rule_results if result.id in chosen] if evaluation else []
     groups = group_by_cause(results, _MAX_CAUSES)
     failures = [_describe_group(state, group) for group in groups[:MAX_LINES]]
-    limit = max(20, min((look.width - INDENT) * 2 // 3, look.width - INDENT - _REST))
+    limit = max(20, look.width - INDENT - _REST)
     width = max((len(failure.name) for failure in failures), default=0)
     is_narrow = look.wraps and width > limit
     for failure in failures:

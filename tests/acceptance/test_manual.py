@@ -169,3 +169,8 @@ def test_generated_pages_are_those_of_the_code() -> None:
     render_pages = runpy.run_path(str(DOCS / "write_reference.py"))["render_pages"]
     for name, text in render_pages().items():
         assert (DOCS / name).read_text(encoding="utf-8") == text, "run python docs/write_reference.py"
+
+
+def test_script_of_the_pictures_finds_what_it_needs() -> None:
+    names = runpy.run_path(str(DOCS / "make_pictures.py"))
+    assert "&lt;b&gt;" in names["render_recording"]("A run", ["$ pytest", "\x1b[31m<b>\x1b[0m"])
