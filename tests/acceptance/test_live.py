@@ -90,7 +90,7 @@ def find_frames(text: str) -> list[str]:
 def test_live_region_shows_progress_and_is_removed_at_the_end(run_at_terminal: RunAtTerminal) -> None:
     text = run_at_terminal("--loop-alias", "words")
     frames = find_frames(text)
-    for words in ("PRODUCE · ", "running tests · ", "REFINE · ", " · thinking about the words"):
+    for words in ("writing · ", "running tests · ", "editing · ", " · thinking about the words"):
         assert any(words in frame for frame in frames), words
     screen = render_visible_text(text.replace("\r\n", "\n"))
     assert "running tests" not in screen
