@@ -144,7 +144,8 @@ def _render_escalation(state: RunState, look: Look) -> Iterator[str]:
         yield from look.wrap(f"still failing: {list_names(distance['blocking'], SHOWN_NAMES)}", _INDENT)
     yield from look.wrap(f"progress: {describe_pattern(state).rpartition(': ')[2]}", _INDENT)
     yield from render_step_errors(state)
-    yield from render_question(state)
+    for line in render_question(state):  # a command is copied, so it stays one line
+        yield from [line] if line.startswith(("answer: ", "continue: ")) else look.wrap(line, _INDENT)
 
 
 def render_step_errors(state: RunState) -> Iterator[str]:

@@ -149,7 +149,10 @@ class RunStory:
         done = "" if put_back and change == _NO_CHANGE else f"{change}{seconds}"
         agent, usage = shorten_agent(shorten(payload.agent)), format_usage(payload.usage)
         line = self.look.join(agent, summary or done, put_back, usage)
-        yield _STEP + self.look.fit(line, len(_STEP))
+        if self.look.wraps:
+            yield from self.look.wrap(_STEP + shorten(line), INDENT)
+        else:
+            yield _STEP + self.look.fit(line, len(_STEP))
         if payload.error:
             yield from self.look.wrap(f"{_DETAIL}{payload.error}; what it edited is judged all the same", INDENT)
         if self.look.verbosity >= SHOW_SESSIONS:

@@ -88,6 +88,17 @@ def test_narrow_terminal_shows_messages_and_edits_below_long_names(shop: RunStor
     ]
 
 
+def test_terminal_wraps_the_line_of_an_edit_and_the_question_but_no_command(shop: RunStory) -> None:
+    failing = ["tests/test_shop.py::test_sum"]
+    shop.evaluate(failing).refine(agent="me", report="64 edits tried in 3.4 s, none fixes test_name").evaluate(failing)
+    look = Look(width=44, wraps=True)
+    lines = tell(shop, look)
+    place = lines.index("     me · 64 edits tried in 3.4 s, none")
+    assert lines[place + 1] == "       fixes test_name"
+    lines = list(render_end(shop.end("iteration_limit").state, look))
+    assert [line for line in lines if len(line) > 44 and not line.startswith(("answer: ", "continue: "))] == []
+
+
 def test_gains_and_losses_are_counted(shop: RunStory) -> None:
     shop.evaluate({"tests/test_shop.py::test_tax": "no", "tests/test_shop.py::test_name": "no"})
     shop.refine(agent="me", report="3 edits tried in 1 s\nmore").evaluate({"tests/test_shop.py::test_tax": "no"})
