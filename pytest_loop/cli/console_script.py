@@ -70,7 +70,7 @@ class Row:
 
 ROWS = (
     Row("status", "show the state of a run; -v shows all fields", ("status",), options=("json", "status-block")),
-    Row("list", "list all runs", ("list",), options=("json",)),
+    Row("list", "list all runs; -v shows more fields", ("list",), options=("json",)),
     Row("show", "show every rule that does not pass", ("show",)),
     Row("diff", "show what a run has changed", ("diff",)),
     Row("history", "tell a run again; -v shows every event", ("history",), options=("json",)),
