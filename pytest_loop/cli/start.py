@@ -113,8 +113,7 @@ class Start:
 
     def _execute(self) -> int:
         delegation = Delegation(self.store, self.settings, self.console)
-        exit_code = delegation.delegate()
-        if exit_code is not None:
+        if (exit_code := delegation.delegate()) is not None:
             return exit_code
         if self.is_started:
             state, files = resume_run(self.store, self.settings, self.console)
@@ -124,20 +123,19 @@ class Start:
             state, files = self._start_run()
         if self.is_detached and not state.is_over:
             return delegation.detach(files)
-        if not state.is_over:
-            state = self.runner.run(state, files, self.store, self.project)
-        self._hand_over(state, files)
+        state = self._drive(state, files, self.project)
         while answered := ask_for_answer(state, self.settings, self.console):
-            state, files = resume_run(self.store, answered, self.console)
-            state = self.runner.run(state, files, self.store, None)
-            self._hand_over(state, files)
+            state = self._drive(*resume_run(self.store, answered, self.console))
         return get_exit_code(state)
 
-    def _hand_over(self, state: RunState, files: RunFiles) -> None:
-        """Write what the user asked for, and notify them, before a question waits for an answer."""
+    def _drive(self, state: RunState, files: RunFiles, project: SealedFiles | None = None) -> RunState:
+        """Drive the run to its end, write what the user asked for, and notify them before a question waits."""
+        if not state.is_over:
+            state = self.runner.run(state, files, self.store, project)
         worktree.hand_over(self.settings.root, files, state, self.console.print_line)
         self._write_outputs(state, files)
         notify_end(state, self.settings, self.console)
+        return state
 
     def _write_outputs(self, state: RunState, files: RunFiles) -> None:
         output, print_line = self.settings.output, self.console.print_line
@@ -223,8 +221,8 @@ class Start:
         files = self.store.get_run(self.store.make_unique_alias(alias))
         try:
             state = self._open_experiment(experiment, files)
-            is_attended = self.console.can_ask and not self.settings.start.yes
-            self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=is_attended))
+            asks = self.console.can_ask and not self.settings.start.yes
+            self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=asks))
             state = self._confirm(state, "start?")
             fixed = calibrator.calibrate(experiment)
             if fixed is not experiment:

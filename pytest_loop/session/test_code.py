@@ -79,7 +79,7 @@ def _list_layers(test: object) -> Iterator[CodeType | None]:
 
 
 class _Source:
-    """What one source file defines and imports: its functions by their first line, and the names that stay fixed.
+    """The functions of one source file by their first line, its imports, and the names that stay fixed.
 
     The syntax tree is not kept: the garbage collector would search it again and again.
     """
