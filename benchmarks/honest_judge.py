@@ -321,6 +321,24 @@ def select_rows(options: argparse.Namespace) -> list[Row]:
     return [row for row in rows if not words or any(word in row.id.lower() for word in words)]
 
 
+def read_results(file: Path | None, rows: Sequence[Row]) -> dict[str, Result]:
+    """Return the results that an earlier call left in a file."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file and file.exists() else []
+    found = {entry["row"]: entry["outcomes"] for entry in map(json.loads, lines)}
+    return {
+        row.id: Result(row, {loop: Outcome(Judgement(word), detail) for loop, (word, detail) in found[row.id].items()})
+        for row in rows
+        if row.id in found
+    }
+
+
+def keep_result(file: Path | None, result: Result) -> None:
+    outcomes = {loop: (outcome.judgement.value, outcome.detail) for loop, outcome in result.outcomes.items()}
+    if file:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"row": result.row.id, "outcomes": outcomes}) + "\n")
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="rows whose class or name has it")
@@ -329,6 +347,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--loop", action="append", metavar="NAME", help="only this loop, such as naive")
     parser.add_argument("--list", action="store_true", help="print the rows, and exit")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="add results to this file, and take those that are in it"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the projects in this folder")
     parser.add_argument("--act", nargs=2, metavar=("PART", "ROW"), help=argparse.SUPPRESS)
     return parser
@@ -358,10 +379,13 @@ def run_rows(rows: Sequence[Row], options: argparse.Namespace) -> None:
     loops = [name for name in choose_loops() if not options.loop or name in options.loop]
     missing = sorted({name for row in rows for name in row.requires if not is_installed(name)})
     usable = [row for row in rows if not set(row.requires) & set(missing)]
-    results = []
+    earlier = read_results(options.results, usable)
+    results = list(earlier.values())
     with ThreadPoolExecutor(options.jobs) as pool:
-        for result in pool.map(lambda row: run_row(row, loops, options.keep), usable):
+        rest = [row for row in usable if row.id not in earlier]
+        for result in pool.map(lambda row: run_row(row, loops, options.keep), rest):
             results.append(result)
+            keep_result(options.results, result)
             print("\n".join(render_wrong([result])) or f"{'right':25} {result.row.id}", flush=True)
     print()
     print(render_results(results, loops))
