@@ -321,15 +321,14 @@ def select_rows(options: argparse.Namespace) -> list[Row]:
     return [row for row in rows if not words or any(word in row.id.lower() for word in words)]
 
 
-def read_results(file: Path | None, rows: Sequence[Row]) -> dict[str, Result]:
-    """Return the results that an earlier call left in a file."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file and file.exists() else []
-    found = {entry["row"]: entry["outcomes"] for entry in map(json.loads, lines)}
-    return {
-        row.id: Result(row, {loop: Outcome(Judgement(word), detail) for loop, (word, detail) in found[row.id].items()})
-        for row in rows
-        if row.id in found
-    }
+def read_results(file: Path | None) -> dict[str, dict[str, Outcome]]:
+    """Return the outcomes that earlier calls left in a file, by row and loop."""
+    outcomes: dict[str, dict[str, Outcome]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines() if file and file.exists() else ():
+        entry = json.loads(line)
+        found = {loop: Outcome(Judgement(word), detail) for loop, (word, detail) in entry["outcomes"].items()}
+        outcomes.setdefault(entry["row"], {}).update(found)
+    return outcomes
 
 
 def keep_result(file: Path | None, result: Result) -> None:
@@ -379,13 +378,18 @@ def run_rows(rows: Sequence[Row], options: argparse.Namespace) -> None:
     loops = [name for name in choose_loops() if not options.loop or name in options.loop]
     missing = sorted({name for row in rows for name in row.requires if not is_installed(name)})
     usable = [row for row in rows if not set(row.requires) & set(missing)]
-    earlier = read_results(options.results, usable)
-    results = list(earlier.values())
+    earlier, results = read_results(options.results), []
+
+    def run(row: Row) -> Result:
+        known = {loop: outcome for loop, outcome in earlier.get(row.id, {}).items() if loop in loops}
+        new = run_row(row, [loop for loop in loops if loop not in known], options.keep)
+        return Result(row, known | new.outcomes)
+
     with ThreadPoolExecutor(options.jobs) as pool:
-        rest = [row for row in usable if row.id not in earlier]
-        for result in pool.map(lambda row: run_row(row, loops, options.keep), rest):
+        for result in pool.map(run, usable):
             results.append(result)
-            keep_result(options.results, result)
+            if result.outcomes != earlier.get(result.row.id):
+                keep_result(options.results, result)
             print("\n".join(render_wrong([result])) or f"{'right':25} {result.row.id}", flush=True)
     print()
     print(render_results(results, loops))
