@@ -129,7 +129,7 @@ def _wrap_with_bubblewrap(fence: Fence, words: Words, has_own_pids: bool, dies_w
     return ["bwrap", *options, "--new-session", "--", *(_FIRST_PROCESS if has_own_pids else ()), *words]
 
 
-def _wrap_with_unshare(fence: Fence, words: Words, has_own_pids: bool, _dies_with_parent: bool) -> list[str]:
+def _wrap_with_unshare(fence: Fence, words: Words, has_own_pids: bool, dies_with_parent: bool) -> list[str]:
     """Mount as root, of a user namespace if need be, and then give up the right to change these mounts."""
     mounts = [word for path, mode in fence.mounts for word in (mode, path)]
     pids = ("--pid", "--mount-proc") if has_own_pids else ()
@@ -141,17 +141,19 @@ def _wrap_with_unshare(fence: Fence, words: Words, has_own_pids: bool, _dies_wit
         user = ("--map-root-user",)
         drop = ("unshare", f"--map-user={os.geteuid()}", f"--map-group={os.getegid()}", "--")
     script = _MOUNT_SCRIPT + ('"$@"; exit $?' if has_own_pids else 'exec "$@"')
-    unshare = ["unshare", *user, "--mount", *pids, "--fork", "--kill-child", "--"]
+    parent = ("setpriv", "--pdeathsig", "KILL", "--") if dies_with_parent else ()
+    unshare = [*parent, "unshare", *user, "--mount", *pids, "--fork", "--kill-child", "--"]
     return [*unshare, "setsid", "/bin/sh", "-c", script, "sh", *mounts, "--", *drop, *words]
 
 
-def _wrap_with_supervisor(fence: Fence, words: Words, _has_own_pids: bool, _dies_with_parent: bool) -> list[str]:
+def _wrap_with_supervisor(fence: Fence, words: Words, _has_own_pids: bool, dies_with_parent: bool) -> list[str]:
     """Return the command of a parent that ends what is left behind, and restricts writing with Landlock."""
     paths = list_writable_parts(fence) if fence.tool is FenceTool.LANDLOCK else ()
     package = str(Path(__file__).parents[2])
     script = (
         f"import sys; sys.path.append({package!r}); "
-        "from pytest_loop.processes.landlock_supervisor import main; main(sys.argv[1:])"
+        "from pytest_loop.processes.landlock_supervisor import main; "
+        f"main(sys.argv[1:], dies_with_parent={dies_with_parent})"
     )
     return [sys.executable, "-I", "-S", "-c", script, *paths, "--", *words]
 

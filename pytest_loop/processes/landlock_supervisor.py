@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from pytest_loop.processes import landlock
-from pytest_loop.processes.process_tree import adopt_orphans, end_children
+from pytest_loop.processes.process_tree import adopt_orphans, end_children, end_children_with_parent
 
 _CANNOT_RESTRICT, _CANNOT_START = 125, 127
 
 
-def main(arguments: Sequence[str]) -> NoReturn:
+def main(arguments: Sequence[str], *, dies_with_parent: bool) -> NoReturn:
     """Run a command that may write only to the paths before `--`; without paths, it may write everywhere."""
     end = arguments.index("--")
     adopt_orphans()
+    if dies_with_parent:
+        end_children_with_parent()
     pid = os.fork()
     if pid == 0:
         _become_command([Path(path) for path in arguments[:end]], arguments[end + 1 :])

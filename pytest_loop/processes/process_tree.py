@@ -16,6 +16,19 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def end_children_with_parent() -> None:
+    """End this process and its children when its parent ends for any reason; the system says so by a signal."""
+    parent = os.getppid()
+
+    def end(*_: object) -> None:
+        if os.getppid() != parent:  # it may be a thread of the parent that has ended
+            end_children()
+            os._exit(1)
+
+    signal.signal(signal.SIGUSR1, end)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
+
+
 def adopt_orphans() -> None:
     """Become the parent of processes that a descendant leaves behind, so that they can be found."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -72,6 +72,7 @@ class Evaluator:
             findings += self._judge_without_new_tests()
         if self._edits_files and not self.manifest:
             seal_late_reads(project, self.session_result.reads)
+            project.add_module_folders(self.session_result.module_folders)
         # Without a fence, a process may set the times of files back: contents decide before a success.
         changed = project.enforce_seal(read_all=evaluation.passed and not self.context.fence.sealing_tool)
         paths = {finding.path for finding in changed}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_loop.core.judging.doctests import find_changed_doctests
+from pytest_loop.core.judging.judge_files import is_product_file
 from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
     UNVERIFIED,
@@ -20,7 +21,7 @@ from pytest_loop.core.model.rules import SessionPlan
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
-from pytest_loop.session.interference import EXECUTES
+from pytest_loop.session.interference import CAUGHT, EXECUTES
 from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.environment import find_opened_site_folders, hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.ignored_files import find_ignored_sources
@@ -81,13 +82,19 @@ class TamperingSearch:
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
 
     def _find_new_support(self) -> Iterator[SealFinding]:
-        """Yield new files among the tests that a session read, although it did not collect the new tests."""
-        reads = {path for path, _ in self.session_result.reads}
-        for path in self.project.changes.added if reads else ():
-            if path in reads and self.project.sealed.matches(path) and not self.project.allow:
-                yield SealFinding(
-                    kind="sealed", path=path, detail="is new, and a test that decides reads it: remove it"
-                )
+        """Yield new files that a session read, although it did not collect the new tests.
+
+        A new file elsewhere may be what the task asks for, if a test opens it.
+        """
+        reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
+        all_paths = {path for path, _ in reads}
+        judged = {path for path, owner in reads if is_sealed(owner) and not is_product_file(path)}
+        for path in project.changes.added if reads and not project.allow else ():
+            if path in all_paths and is_sealed(path):
+                detail = "is new, and a test that decides reads it: remove it"
+                yield SealFinding(kind="sealed", path=path, detail=detail)
+            elif path in judged - self.session_result.opened_to_write:
+                yield SealFinding(kind=UNVERIFIED, path=path, detail="it is new, and a test reads it")
 
     def _find_changed_checks(self) -> Iterator[SealFinding]:
         """Yield the rules whose checks are not those of the start."""
@@ -160,7 +167,9 @@ class TamperingSearch:
         changed = {source.path for source in self.sources}
         for path, text in sorted(self.session_result.interference.difference(self.seal.interference)):
             is_known = path in self.project.start.entries and path not in changed
-            if not is_known and (self._is_linted or text != EXECUTES):
+            if text == CAUGHT:  # perhaps for good: a test may try again
+                yield SealFinding(kind=UNVERIFIED, path=path, detail=text)
+            elif not is_known and (self._is_linted or text != EXECUTES):
                 yield SealFinding(kind="interference", path=path, rule="" if path else "the session", detail=text)
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.session.interference import InterferenceWatch
+from pytest_loop.session.interference import CAUGHT, InterferenceWatch
 
 # Comparison helpers of a library that many tests use.
 _HELPERS = ("assert_equal", "assert_array_equal", "assert_allclose")
@@ -30,6 +30,7 @@ class Canary:
         self._report = report
         self._random = random.Random(token)  # noqa: S311 - nothing is encrypted
         self._place = ""
+        self._has_failed_assertion = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
@@ -43,14 +44,21 @@ class Canary:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        self._has_failed_assertion = False
         result = yield
         if item.nodeid == self._place:
             self._run(item.session)
         return result
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_assertrepr_compare(self) -> None:
+        self._has_failed_assertion = True
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         self._watch.check_core()
+        if call.when == "call" and call.excinfo is None and self._has_failed_assertion:
+            self._watch.found.add((item.nodeid, CAUGHT))
         return (yield)
 
     def _run(self, session: pytest.Session) -> None:

@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.core.judging.test_files import is_utf8
+
 
 class CollectionScope:
-    """Collect nothing in `left_out` files and folders; if there are files in `only`, collect nothing but these."""
+    """Collect nothing in `left_out` files and folders; if there are files in `only`, collect nothing but these.
+
+    Names that are not UTF-8 cannot be in an order, and are left out too.
+    """
 
     def __init__(self, left_out: Iterable[str], only: Iterable[str]) -> None:
         self._left_out = frozenset(map(Path, left_out))
         self._only = frozenset(map(Path, only))
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        if collection_path in self._left_out:
+        if collection_path in self._left_out or not is_utf8(collection_path.name):
             return True
         is_other = self._only and collection_path not in self._only and not collection_path.is_dir()
         return True if is_other else None

@@ -7,6 +7,7 @@ before the first edit: some products have good reasons.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -32,12 +33,16 @@ _LIBRARY = frozenset(
         *("json", "json.decoder", "json.encoder", "math", "operator", "os", "pathlib", "posixpath", "re", "subprocess"),
     }
 )
+# Modules with hooks that programs may replace.
+_HOOKED = frozenset({"logging", "sys", "threading", "warnings"})
 # The part of the machinery that makes an outcome of a call; it is compared for every test.
 _CORE = frozenset({pytest.CallInfo.__module__, pytest.TestReport.__module__})
 _LOOKS = "it looks at its callers"
 _SEARCHES = "it searches all objects"
 _READS_CODE = "it looks at the code of tests"
 EXECUTES = "it executes text"
+# Of a test, not of a product.
+CAUGHT = "an assertion failed in it, and was caught"
 # Audit events, and the sentence for code of the project that raises them.
 _EVENTS = {
     "sys._getframe": _LOOKS,
@@ -79,6 +84,7 @@ class InterferenceWatch:
         self._test_modules: list[TestModule] = []
         self._imported: frozenset[str] = frozenset()
         self._paths: dict[str, str | None] = {}
+        self._working_folder = os.getcwd()  # noqa: PTH109 - a text is compared
         self.found: set[Found] = set()
 
     def start(self) -> None:
@@ -88,7 +94,7 @@ class InterferenceWatch:
     def watch_tests(self, modules: Iterable[ModuleType], imported: Iterable[str]) -> None:
         """Remember what the modules of collected tests, and those that help them, define and have imported."""
         self._test_modules = [TestModule(module) for module in modules]
-        self._imported = frozenset(imported)
+        self._imported = frozenset(imported) - _HOOKED
 
     def check_core(self) -> None:
         """Look whether code that makes outcomes was replaced."""
@@ -98,10 +104,12 @@ class InterferenceWatch:
     def check(self, *, is_end: bool) -> None:
         """Look for replaced functions. Fixtures may replace those of the library until the end."""
         for space in self._spaces:
-            if is_end or space.is_machinery:
+            if space.is_machinery or (is_end and (space.module in _LIBRARY or space.module in self._imported)):
                 self.found.update(self._find_replaced(space))
         if is_end:
             self.found.update(self._find_blind_classes())
+            if os.getcwd() != self._working_folder:  # noqa: PTH109
+                self.found.add(("", "the working folder was changed"))
             self.found.update(found for name in self._imported for found in self._find_replaced_imports(name))
             changes = (name for module in self._test_modules for name in module.find_changes())
             self.found.update(("", f"{name} was replaced") for name in changes)
@@ -194,7 +202,7 @@ class _Namespace:
         self.module, self.name = module, name
         self.is_machinery = module.partition(".")[0] in _MACHINERY
         self._values = values
-        self._functions = {key: value for key, value in values.items() if _is_function(value)}
+        self._before = dict(values)
 
     def is_unchanged(self) -> bool:
         """Return whether all functions are the same: after every test, so without a loop in Python."""
@@ -203,7 +211,8 @@ class _Namespace:
     def find_changes(self) -> list[tuple[str, Any]]:
         """Return the functions that are others now; one that is gone is None."""
         get = self._values.get
-        return [(key, get(key)) for key, value in self._functions.items() if get(key) is not value]
+        changed = [(key, value) for key, value in self._before.items() if get(key) is not value]
+        return [(key, get(key)) for key, value in changed if _is_function(value)]
 
 
 @cache
@@ -214,12 +223,14 @@ def list_namespaces() -> tuple[_Namespace, ...]:
 
 def _find_namespaces() -> Iterator[_Namespace]:
     for name, module in list(sys.modules.items()):
-        if name in _LIBRARY or name.partition(".")[0] in _MACHINERY:
-            values = getattr(module, "__dict__", {})
-            yield _Namespace(name, name, values)
-            for kind in list(values.values()):
-                if isinstance(kind, type) and kind.__module__ == name:
-                    yield _Namespace(name, f"{name}.{kind.__name__}", kind.__dict__)
+        package = name.partition(".")[0]
+        if package not in _MACHINERY and package not in sys.stdlib_module_names:
+            continue
+        values = getattr(module, "__dict__", {})
+        yield _Namespace(name, name, values)
+        for kind in list(values.values()) if name in _LIBRARY or package in _MACHINERY else ():
+            if isinstance(kind, type) and kind.__module__ == name:
+                yield _Namespace(name, f"{name}.{kind.__name__}", kind.__dict__)
 
 
 def _is_function(value: object) -> bool:

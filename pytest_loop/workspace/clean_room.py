@@ -117,6 +117,13 @@ class CleanRoom:
         """Return whether a path holds copies of what was put back: these stay where they are."""
         return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED_FOLDER}")
 
+    def _can_miss(self, path: str) -> bool:
+        """Return whether a file is part of a cache, or output of sessions."""
+        outputs = self._project.scope.outputs
+        return (
+            is_cache(path) or path in outputs or any(f"{folder}/" in outputs for folder in (*list_parents(path), path))
+        )
+
     @contextmanager
     def enter(self, aside: Sequence[str] = ()) -> Iterator[RoomReport]:
         """Make the left-out files what they were, and put everything back after the block.
@@ -126,11 +133,11 @@ class CleanRoom:
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport([path for path in changes.paths if not (is_cache(path) or self._is_discarded(path))])
+        report = RoomReport([path for path in changes.paths if not (self._can_miss(path) or self._is_discarded(path))])
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
         for path, content in contents.items():
-            if content is None and not is_cache(path):
+            if content is None and not self._can_miss(path):
                 report.unverified[path] = "it changed, and what it was is not kept"
         moved = [path for path in changes.modified if path not in report.unverified]
         moved += [*changes.added, *aside]
@@ -154,7 +161,7 @@ class CleanRoom:
         scope = LeftOutScope(
             project.current.entries,
             project.current.folders | self._document_folders,
-            frozenset((*project.scope.outputs, *project.session_outputs)),
+            frozenset(project.session_outputs),
             self._skipped,
             project.scope.run_folder,
             self._own_folder,

@@ -49,10 +49,10 @@ _GIT_OBJECTS = f"{GIT_FOLDER}/objects/"
 
 @dataclass(frozen=True)
 class LeftOutScope:
-    """Exclusions of the list: files that a scan lists, outputs, and `skipped` folders, which are compared elsewhere.
+    """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` folders, compared elsewhere.
 
     `scanned_folders` may hold files of the change. `run_folder` is the path of all runs, `own_folder` that of this one;
-    both are empty if they lie outside. All paths are relative, those of `outputs` that are folders end with a slash.
+    both are empty if they lie outside. All paths are relative.
     """
 
     scanned: Collection[str]
@@ -156,8 +156,7 @@ class LeftOutScanner:
             return
         for child in found:
             path = prefix + child.name
-            is_output = path in scope.outputs or f"{path}/" in scope.outputs
-            is_known = is_output or path in scope.scanned or path in scope.skipped
+            is_known = path in scope.outputs or path in scope.scanned or path in scope.skipped
             if not is_known and not self._is_state(folder, path, child.name):
                 yield path, child
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pytest_loop.core.judging.tampering import ChangedSource
+from pytest_loop.core.judging.test_files import is_utf8
 from pytest_loop.workspace.file_tree import FileChanges, FileKind
 from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
 from pytest_loop.workspace.new_files import find_new_place, is_test_path
@@ -59,12 +60,12 @@ class ProjectChanges:
 
     def list_new_places(self) -> tuple[str, ...]:
         """Return the new Python files and the outermost new folders: no session that decides collects tests there."""
-        paths = (path for path in self.project.changes.added if path.endswith(_PYTHON_SUFFIX))
+        paths = (path for path in self.project.changes.added if path.endswith(_PYTHON_SUFFIX) and is_utf8(path))
         return tuple(dict.fromkeys(find_new_place(path, self.project.start) for path in paths))
 
     def list_new_tests(self) -> tuple[str, ...]:
         """Return the new files that pytest would collect by their names."""
-        return tuple(filter(is_test_path, self.project.changes.added))
+        return tuple(path for path in self.project.changes.added if is_test_path(path) and is_utf8(path))
 
 
 def _decode(data: bytes) -> str:

@@ -188,6 +188,11 @@ class SealedFiles:
         self.before_step, self._is_session = self.current, False
         return findings
 
+    def add_module_folders(self, folders: Iterable[str]) -> None:
+        """Add folders in which a later session searched modules, if those of the baseline are known."""
+        if self.module_folders:
+            self.module_folders = tuple(sorted({*self.module_folders, *folders}))
+
     def is_sealed(self, path: str) -> bool:
         """Return whether an agent must not change or add a file; in a project, it may add tests."""
         return self.sealed.matches(path) and (bool(self.allow) or not is_new_test(path, self.start))

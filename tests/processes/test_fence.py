@@ -175,15 +175,14 @@ def test_shared_pids_keep_a_command_visible(project: Path, tool: FenceTool) -> N
     assert (result.returncode, "Read-only file system" in result.stderr) == (2, True)
 
 
-def test_a_command_in_bubblewrap_ends_with_the_process_that_waits_for_it(project: Path) -> None:
-    if FenceTool.BUBBLEWRAP not in WORKING:
-        pytest.skip("bubblewrap does not work here")
+@pytest.mark.parametrize("tool", WORKING)
+def test_a_command_ends_with_the_process_that_waits_for_it(project: Path, tool: FenceTool) -> None:
     script = f"""
         from pathlib import Path
         from pytest_loop.processes.child import Command, run_command
         from pytest_loop.processes.fence import Fence, FenceTool
-        words = ["sh", "-c", "while :; do date +%N > tick; done"]
-        run_command(Command(words, Path({str(project)!r}), 60, fence=Fence(FenceTool.BUBBLEWRAP, ())))
+        words = ["sh", "-c", "setsid sh -c 'while :; do date +%N > tick; done' & wait"]
+        run_command(Command(words, Path({str(project)!r}), 60, fence=Fence(FenceTool({tool.value!r}), ())))
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)])
     tick = project / "tick"
@@ -191,7 +190,7 @@ def test_a_command_in_bubblewrap_ends_with_the_process_that_waits_for_it(project
         time.sleep(0.01)
     process.kill()
     process.wait()
-    time.sleep(0.1)
+    time.sleep(0.3)
     last = tick.read_text()
     time.sleep(0.1)
     assert tick.read_text() == last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.session.interference import CAUGHT
 from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
@@ -173,6 +175,34 @@ def test_new_file_among_the_tests_that_a_sealed_test_reads_makes_the_evaluation_
     assert list_findings(evaluate(run)) == [("sealed", True)]
 
 
+def test_new_file_that_a_test_opens_is_not_verified(run: SmallRun) -> None:
+    """The task may ask for it, or it may replace what the test would read otherwise."""
+    for name in ("local.json", "new.py", "out.txt"):
+        (run.root / name).touch()
+    reads = {(name, "test_shop.py") for name in ("local.json", "new.py", "out.txt")}
+    result = SessionResult(SessionPlan(), canaries=[True], reads=reads, opened_to_write={"out.txt"}, exit_status=0)
+    run.session.results.append(result)
+    (finding,) = evaluate(run).findings
+    assert (finding.kind, finding.path) == ("not verified", "local.json")
+
+
+def test_test_that_passes_although_its_assertion_failed_is_not_verified(run: SmallRun) -> None:
+    deeds = {("test_shop.py::test_total", CAUGHT)}
+    run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))
+    (finding,) = evaluate(run).findings
+    assert (finding.kind, finding.path) == ("not verified", "test_shop.py::test_total")
+
+
+def test_module_where_the_product_newly_searches_cannot_replace_a_sealed_one(run: SmallRun) -> None:
+    (run.root / "alt").mkdir()
+    (run.root / "alt/test_shop.py").touch()
+    run.context.project.module_folders = (".",)
+    result = SessionResult(SessionPlan(), canaries=[True], module_folders={"alt"}, exit_status=0)
+    run.session.results.append(result)
+    assert list_findings(evaluate(run)) == [("sealed", True)]
+    assert not (run.root / "alt/test_shop.py").exists()
+
+
 def test_changed_source_that_reads_a_test_is_named(run: SmallRun) -> None:
     (run.root / "shop.py").write_text("colour = 'blue'\n")
     reads = {("test_shop.py", "shop.py"), ("test_shop.py", "test_other.py"), ("data.txt", "shop.py")}
@@ -275,6 +305,12 @@ def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: Sm
     assert evaluation.passed
     assert evaluation.new_tests is not None
     assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (1, ())
+
+
+def test_new_file_whose_name_is_not_utf8_is_in_no_order(run: SmallRun) -> None:
+    Path(os.fsdecode(os.fsencode(run.root) + b"/test_\xff.py")).touch()
+    evaluate(run)
+    assert run.session.orders[0].left_out == ()
 
 
 def test_changed_doctest_makes_the_evaluation_void(project: SealedFiles, run: SmallRun) -> None:

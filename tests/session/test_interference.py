@@ -49,7 +49,7 @@ def _watch_product(folder: Path, text: str) -> set[tuple[str, str]] | None:
     """Return what a product does, or None (`set()` is no literal) if that is nothing."""
     watch = InterferenceWatch(folder)
     watch.start()
-    watch.watch_tests((), ("statistics", "missing"))
+    watch.watch_tests((), ("csv", "statistics", "sys", "missing"))
     module = types.ModuleType("product")
     sys.modules["product"] = module
     exec(compile(text, str(folder / "product.py"), "exec"), vars(module))
@@ -86,8 +86,19 @@ def test_product_that_reaches_into_its_session_is_found(run: Run, text: str, sen
     assert sentence in dict(run(text)).values()
 
 
-def test_function_replaced_by_one_of_the_library_is_found(run: Run) -> None:
-    assert run("import math, operator\nmath.isclose = operator.ne") == {("", "math.isclose was replaced")}
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import math, operator\nmath.isclose = operator.ne", "math.isclose"),
+        ("import csv, functools\ncsv.reader = functools.partial(map, str)", "csv.reader"),
+    ],
+)
+def test_function_replaced_by_one_of_the_library_is_found(run: Run, text: str, name: str) -> None:
+    assert run(text) == {("", f"{name} was replaced")}
+
+
+def test_product_that_works_in_another_folder_is_found(run: Run) -> None:
+    assert run("import os\nos.chdir('/')") == {("", "the working folder was changed")}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +107,8 @@ def test_function_replaced_by_one_of_the_library_is_found(run: Run) -> None:
         "import logging, traceback, collections\nlogging.info('x')\ncollections.namedtuple('N', 'x')",
         "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.format_exc()",
         "class Point:\n    def __eq__(self, other): return self.x == other.x",
+        "import logging, sys\nsys.excepthook = print\nlogging.captureWarnings(True)",
+        "import os\nos.chdir(os.getcwd())",
         "class Point:\n    def __eq__(self, other): return NotImplemented",
         "class Names:\n    def __contains__(self, other): return self.is_open or other in self.names",
         "class Names(list):\n    def __contains__(self, other): return not isinstance(other, int)",

@@ -104,6 +104,22 @@ def test_file_that_is_not_kept_stays_and_is_not_verified(
     assert report.unverified == {"large.log": "it changed, and what it was is not kept"}
 
 
+def test_output_of_sessions_is_that_of_the_start(
+    files: SealedFiles, room: CleanRoom, project: Path, write: Write
+) -> None:
+    log = write("tests/log.txt", "start")
+    write("tests/out/1.txt")
+    files.record_start()
+    files.extend_seal((), ("tests/out/", "tests/log.txt"))
+    record(files, room)
+    log.write_text("of the agent")
+    product = write("tests/out/impl.py", "x = 1")
+    with room.enter() as report:
+        assert (log.read_text(), product.exists()) == ("start", False)
+    assert (report.changed, report.unverified) == ([], {})
+    assert (log.read_text(), product.read_text()) == ("of the agent", "x = 1")
+
+
 def test_cache_that_is_not_kept_is_missing_and_what_a_session_writes_into_it_stays(
     files: SealedFiles, room: CleanRoom, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
