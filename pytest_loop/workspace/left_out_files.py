@@ -49,7 +49,7 @@ _GIT_OBJECTS = f"{GIT_FOLDER}/objects/"
 
 @dataclass(frozen=True)
 class LeftOutScope:
-    """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` folders, compared elsewhere.
+    """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` folders.
 
     `scanned_folders` may hold files of the change. `run_folder` is the path of all runs, `own_folder` that of this one;
     both are empty if they lie outside. All paths are relative.
