@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 _VERBS = (
     "add|append|put|regenerate|update|refresh|rewrite|rename|move|migrate|convert|adapt|edit|change|extend|adjust|"
     "create|replace|remove|delete|drop|bump|configure|correct|modify|mark|tighten|relax|re-?record"
+    # A test is usually fixed by an edit of the product, what stands in it by an edit there.
+    r"|(?:fix|repair)(?=\s(?:\S+\s){0,3}(?:expectations?|expected \w+|assertions?|fixtures?|typos?) in\b)"
 )
 # Behind these verbs "to" leads to a file that is edited; behind the others to what the edit is for.
 _MOVING = re.compile(r"add|append|put|rename|move|migrate|convert", re.I)

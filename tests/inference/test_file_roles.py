@@ -20,6 +20,8 @@ from pytest_loop.inference.file_roles import find_judging_scripts, find_named_fi
         ("update shop.py so that tests/test_shop.py passes", ("shop.py",)),
         ("change the total until tests/test_shop.py passes", ()),
         ("fix tests/test_shop.py", ()),
+        ("fix the wrong expectation in tests/test_shop.py, until green", ("/tests/test_shop.py",)),
+        ("fix the failing tests in tests/test_shop.py", ()),
         ("correct the expected total in data/prices.json", ("/data/prices.json",)),
         ("update the golden files in tests/golden", ("/tests/golden/**",)),
         ("update the tests in tests/unit", ()),
