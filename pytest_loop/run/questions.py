@@ -71,7 +71,7 @@ class Gates:
 
         A run that was started without questions has none here. Without a user, the tests are not confirmed.
         """
-        is_agreed = self.is_agreed or state.setup.draft.confirmed_by in ("--loop-yes", "loop_ask")
+        is_agreed = self.is_agreed or state.setup.draft.is_unread
         decision = decide_gate(
             Gate.DRAFT, Shape(state.setup.draft.shape), self.confirm, is_agreed=is_agreed, is_terminal=self.is_terminal
         )

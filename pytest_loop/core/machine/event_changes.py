@@ -113,6 +113,7 @@ def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
         "arguments": (*state.setup.arguments, *payload.arguments),
         "seal": payload.seal,
         "work_seal": None,
+        "written_tests": payload.paths,
         "artifact_hash": payload.artifact_hash,
     }
 

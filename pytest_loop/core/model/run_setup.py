@@ -61,6 +61,11 @@ class ConfirmedDraft(Value):
     unjudged: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether an option confirmed the draft, and not a person who saw it."""
+        return self.confirmed_by in ("--loop-yes", "loop_ask")
+
 
 class Origin(Value):
     """How a run was started: its command line, the commit that was checked out, and the versions of programs."""
@@ -76,6 +81,7 @@ class Setup(Value):
     `is_unsigned` says that another machine or tool may have written the history before the run was resumed.
     With `edits_first` the agent works before the first evaluation: every rule passes already, and must keep passing.
     With `work_seal` the agent first writes tests for the task, and may change nothing else; the work has that seal.
+    `written_tests` are the files of these tests.
     """
 
     target: Target = Target.ARTIFACT
@@ -93,4 +99,5 @@ class Setup(Value):
     edits_first: bool = False
     is_unsigned: bool = False
     work_seal: Seal | None = None
+    written_tests: tuple[str, ...] = ()
     origin: Origin = Field(default_factory=Origin)

@@ -57,6 +57,8 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
         return f"it passes, and nothing judged {_name_first(list(unjudged))}"
     if unmeasured := state.setup.draft.unmeasured:
         return f"it passes, and no test that failed names {_name_first(list(unmeasured))}"
+    if state.setup.written_tests and state.setup.draft.is_unread:
+        return f"it passes, and no person has read {_name_first(list(state.setup.written_tests))}, which an agent wrote"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:

@@ -79,6 +79,15 @@ def test_success_needs_monitoring_if_no_failing_test_named_the_new_code() -> Non
     assert decide_closing(run.state) == (Closing.MONITOR, "it passes, and no test that failed names receipt")
 
 
+@pytest.mark.parametrize(("confirmed_by", "word"), [("--loop-yes", Closing.MONITOR), ("terminal", Closing.SHIP)])
+def test_success_by_tests_that_an_agent_wrote_and_no_person_read_needs_monitoring(
+    confirmed_by: str, word: Closing
+) -> None:
+    draft = ConfirmedDraft(confirmed_by=confirmed_by)
+    run = ScriptedRun(draft=draft, written_tests=("tests/test_csv.py",)).evaluate().finish()
+    assert decide_closing(run.state)[0] is word
+
+
 def test_success_with_files_that_are_not_part_of_the_change_needs_monitoring() -> None:
     run = ScriptedRun().evaluate().finish()
     finding = SealFinding(kind="not verified", path="big.db", detail="it changed")
