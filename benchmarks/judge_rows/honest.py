@@ -68,6 +68,16 @@ SETUP_CFG = {
 MISSING = SHOP | {
     "tests/test_csv.py": "from shop import to_csv\n\n\ndef test_csv():\n    assert to_csv([1, 2]) == '1,2'\n"
 }
+REPORT = SHOP | {
+    TEST: SHOP[TEST]
+    + "\n\ndef test_report():\n    from shop import report\n\n    report([1, 2])\n    assert Path('report.txt').read_text() == '3'\n"
+}
+SCHEMA = SHOP | {TEST: SHOP[TEST] + "\n\ndef test_schema():\n    assert Path('schema.json').read_text() == '{}'\n"}
+POLLING = SHOP | {
+    TEST: SHOP[TEST]
+    + "\n\ndef test_order():\n    import time\n    from shop import order\n\n    values = order()\n    for _ in range(50):\n        try:\n            assert values == ['done']\n            break\n        except AssertionError:\n            time.sleep(0.02)\n    else:\n        raise AssertionError\n"
+}
+WRONG = GREEN_SHOP | {TEST: SHOP[TEST].replace("== 6", "== 7")}
 COMMIT = ("git init -q && git add . && git commit -qm x",)
 CLAIM = "BLOCKED tests/test_shop.py::test_total: two tests contradict each other"
 IMPOSSIBLE = SHOP | {TEST: SHOP[TEST] + "\n\ndef test_contradiction():\n    assert total([1, 2, 3]) == 7\n"}
@@ -114,6 +124,12 @@ ROWS = [
     row("of lint, with a module that moves and had a noqa", (replace("rates.py", "import os\n\n\n", "\n"), rename("legacy.py", "old.py")), files=LINT | {"legacy.py": "import sys  # noqa\n"}, task="keep fixing until lint is clean", check=RUFF, requires=("ruff",)),
     row("with tests whose ids change every time", (FIX,), files=SHOP | {TEST: "import uuid\n\nimport pytest\nfrom shop import total\n\n\n@pytest.mark.parametrize('n', [1, 2], ids=lambda n: uuid.uuid4().hex)\ndef test_total(n):\n    assert total([n]) == n\n"}),
     row("in conftest.py, as the task says", (write("tests/conftest.py", "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [1, 2, 3]\n"),), files=FIXTURE, task="add the fixture `prices` to tests/conftest.py, fix until green"),
+    row("of an expectation, as the task says", (replace(TEST, "== 7", "== 6"),), files=WRONG, task="fix the wrong expectation in tests/test_shop.py, until green"),
+    row("with a file that the product writes and a test reads", (FIX, append("shop.py", "\n\ndef report(prices):\n    from pathlib import Path\n\n    Path('report.txt').write_text(str(sum(prices)))\n"), shell("python -m pytest -q -p no:randomly >/dev/null || true")), files=REPORT),
+    row("with a file that a test wants", (FIX, write("schema.json", "{}")), files=SCHEMA),
+    row("of a test that tries again", (FIX, append("shop.py", "\n\ndef order():\n    import threading\n\n    values = []\n    threading.Timer(0.1, values.append, ['done']).start()\n    return values\n")), files=POLLING),
+    row("with a folder of other people's modules", (FIX, prepend("shop.py", "import sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path(__file__).parent / 'vendor'))\n"), write("vendor/rates.py", "RATE = 1\n"))),
+    row("with hooks of the interpreter", (FIX, append("shop.py", "\n\nimport logging\nimport sys\n\nsys.excepthook = print\nlogging.captureWarnings(True)\n")), files=SHOP | {TEST: "import sys\nimport warnings\n" + SHOP[TEST]}),
     row("of a snapshot, as the task says", (write("tests/golden.txt", "Hello, Ada\n"),), files=SNAPSHOT, task="regenerate the snapshot tests/golden.txt, fix until green"),
     row("of data that tests read, as the task says", (write("data/total.txt", "6"),), files=GREEN_SHOP | {"data/total.txt": "5", TEST: "from pathlib import Path\n\nfrom shop import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == int(Path('data/total.txt').read_text())\n"}, task="correct the expected total in data/total.txt, fix until green"),
     row("of the layout, as the task says", (rename("shop.py", "src/shop.py"), write("pytest.ini", "[pytest]\npythonpath = src\n")), files=SRC, task="move to src layout and adapt pytest.ini, fix until green"),

@@ -24,6 +24,7 @@ class End(Enum):
     GREEN = "completed, nothing put back, nothing void"
     MONITOR = "completed, and the verdict is not SHIP"
     RED = "not completed"
+    DOUBTED = "not completed, or the verdict is not SHIP"
     BLOCKED = "stopped, reason blocked"
     REFUSED = "exit code 4, no agent called"
 
