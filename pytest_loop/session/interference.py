@@ -84,7 +84,8 @@ class InterferenceWatch:
         self._test_modules: list[TestModule] = []
         self._imported: frozenset[str] = frozenset()
         self._paths: dict[str, str | None] = {}
-        self._working_folder = os.getcwd()  # noqa: PTH109 - a text is compared
+        self._folder = _get_working_folder()
+        self._moved_by = ""
         self.found: set[Found] = set()
 
     def start(self) -> None:
@@ -108,8 +109,8 @@ class InterferenceWatch:
                 self.found.update(self._find_replaced(space))
         if is_end:
             self.found.update(self._find_blind_classes())
-            if os.getcwd() != self._working_folder:  # noqa: PTH109
-                self.found.add(("", "the working folder was changed"))
+            if self._moved_by and _get_working_folder() != self._folder:
+                self.found.add((self._moved_by, "it changed the working folder"))
             self.found.update(found for name in self._imported for found in self._find_replaced_imports(name))
             changes = (name for module in self._test_modules for name in module.find_changes())
             self.found.update(("", f"{name} was replaced") for name in changes)
@@ -171,6 +172,9 @@ class InterferenceWatch:
     # -- audit events
 
     def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.chdir":
+            self._moved_by = self._find_mover(sys._getframe(1)) or self._moved_by
+            return
         text = _EVENTS.get(event)
         if text is None and event.startswith("object.__"):
             is_test_code = arguments[1] == "__code__" and getattr(arguments[0], "__name__", "").startswith("test")
@@ -187,6 +191,14 @@ class InterferenceWatch:
                 self.found.add((path, text))
         finally:
             InterferenceWatch._is_busy = False
+
+    def _find_mover(self, frame: FrameType | None) -> str:
+        """Return the path of the innermost code of the project on the stack; empty if it is a test."""
+        while frame is not None:
+            if (path := self._find_project_path(frame.f_code.co_filename)) is not None:
+                return "" if is_test_support(self._root / path, self._root) else path
+            frame = frame.f_back
+        return ""
 
 
 def start_watch(config: pytest.Config) -> None:
@@ -235,6 +247,13 @@ def _find_namespaces() -> Iterator[_Namespace]:
 
 def _is_function(value: object) -> bool:
     return callable(value) or isinstance(value, (classmethod, staticmethod, property))
+
+
+def _get_working_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a text is compared
+    except FileNotFoundError:
+        return ""
 
 
 def _get_file(value: Any) -> str:

@@ -98,7 +98,14 @@ def test_function_replaced_by_one_of_the_library_is_found(run: Run, text: str, n
 
 
 def test_product_that_works_in_another_folder_is_found(run: Run) -> None:
-    assert run("import os\nos.chdir('/')") == {("", "the working folder was changed")}
+    assert run("import os\nos.chdir('/')") == {("product.py", "it changed the working folder")}
+
+
+def test_test_may_work_in_another_folder(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    code = f"import os; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
+    assert run(f"exec(compile({code!r}, {str(tmp_path / 'test_it.py')!r}, 'exec'))") == {("product.py", EXECUTES)}
 
 
 @pytest.mark.parametrize(
