@@ -44,7 +44,6 @@ class Canary:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        self._has_failed_assertion = False
         result = yield
         if item.nodeid == self._place:
             self._run(item.session)
@@ -57,8 +56,9 @@ class Canary:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         self._watch.check_core()
-        if call.when == "call" and call.excinfo is None and self._has_failed_assertion:
+        if self._has_failed_assertion and call.when == "call" and call.excinfo is None:
             self._watch.found.add((item.nodeid, CAUGHT))
+        self._has_failed_assertion = False
         return (yield)
 
     def _run(self, session: pytest.Session) -> None:
