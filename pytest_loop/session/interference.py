@@ -218,7 +218,7 @@ class _Namespace:
 
     def is_unchanged(self) -> bool:
         """Return whether all functions are the same: after every test, so without a loop in Python."""
-        return all(map(is_, map(self._values.get, self._functions), self._functions.values()))
+        return all(map(is_, map(self._values.get, self._before), self._before.values()))
 
     def find_changes(self) -> list[tuple[str, Any]]:
         """Return the functions that are others now; one that is gone is None."""
