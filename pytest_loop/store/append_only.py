@@ -11,7 +11,7 @@ from pytest_loop.store import disk
 
 
 class AppendOnlyFile:
-    """A file held open for the length of a run: even if it is deleted, its content can be written again."""
+    """A file that stays open during a run, so that it can be restored if another process deletes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -19,29 +19,19 @@ class AppendOnlyFile:
         self._length = 0
 
     def append(self, data: bytes) -> str:
-        """Append and flush bytes; return what another process did to the file meanwhile, or an empty string."""
+        """Append bytes and flush them to disk; return how another process changed the file since the last call."""
         interference = ""
         if self._descriptor >= 0:
-            interference = self._detect_interference()
+            interference = self._restore_if_removed()
         elif self.path.exists():
             self._open()
         else:  # create the file together with its first bytes
             disk.write_atomically(self.path, data)
             self._open()
             return ""
+        # The other process may have written half a line.
         self._write(b"\n" + data if interference else data)
         return interference
-
-    def _write(self, data: bytes) -> None:
-        with disk.translate_errors("write", self.path):
-            try:
-                disk.write_all(self._descriptor, data)
-                os.fsync(self._descriptor)
-            except OSError:
-                with suppress(OSError):
-                    os.ftruncate(self._descriptor, self._length)
-                raise
-        self._length += len(data)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -53,19 +43,28 @@ class AppendOnlyFile:
             self._descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_APPEND)
             self._length = os.fstat(self._descriptor).st_size
 
-    def _detect_interference(self) -> str:
-        if not disk.is_same_file(self.path, self._descriptor):
-            self._rewrite()
-            return "deleted or replaced"
-        expected_length, self._length = self._length, os.fstat(self._descriptor).st_size
-        return "" if self._length == expected_length else "changed"
-
-    def _rewrite(self) -> None:
+    def _restore_if_removed(self) -> str:
+        """Write the file again if it was deleted or replaced; return what happened to it, or an empty string."""
+        if disk.is_same_file(self.path, self._descriptor):
+            expected_length, self._length = self._length, os.fstat(self._descriptor).st_size
+            return "" if self._length == expected_length else "changed"
         data = os.pread(self._descriptor, self._length, 0)
         self.close()
         disk.make_folder(self.path.parent)
         disk.write_atomically(self.path, data)
         self._open()
+        return "deleted or replaced"
+
+    def _write(self, data: bytes) -> None:
+        with disk.translate_errors("write", self.path):
+            try:
+                disk.write_all(self._descriptor, data)
+                os.fsync(self._descriptor)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._descriptor, self._length)  # leave no half-written line
+                raise
+        self._length += len(data)
 
 
 class RunLog:
@@ -84,7 +83,7 @@ class RunLog:
 
     @contextmanager
     def open_for_appending(self) -> Iterator[int]:
-        """Open a descriptor for the process that writes."""
+        """Open a file descriptor that a child process writes its output to."""
         with disk.translate_errors("write", self.path):
             descriptor = disk.open_regular_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
