@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_loop.processes.child import CannotStartError, Command, Ending, run_command
 from pytest_loop.processes.fence import Fence
 
-_MAX_OUTPUT = 500
+_MAX_OUTPUT = 500  # characters
 
 
 def build_files(
@@ -19,7 +19,7 @@ def build_files(
     fence: Fence | None = None,
     should_continue: Callable[[], bool] | None = None,
 ) -> str:
-    """Run the command without a shell; return what went wrong, with its last output, or nothing."""
+    """Run the command without a shell; return what went wrong and its last output, or an empty text."""
     try:
         words = shlex.split(command)
         result = run_command(
@@ -27,8 +27,11 @@ def build_files(
         )
     except (CannotStartError, ValueError) as error:
         return f"loop_build = {command}: {error}"
-    if result.ending is Ending.COMPLETED and result.exit_code == 0:
+    if result.ending is not Ending.COMPLETED:
+        problem = f"ended {result.ending.value}"
+    elif result.exit_code:
+        problem = f"exit code {result.exit_code}"
+    else:
         return ""
-    how = f"exit code {result.exit_code}" if result.ending is Ending.COMPLETED else f"ended {result.ending.value}"
     output = " / ".join(line for line in result.output.splitlines() if line.strip())[-_MAX_OUTPUT:]
-    return f"loop_build = {command}: {how}" + (f": {output}" if output else "")
+    return f"loop_build = {command}: {problem}" + (f": {output}" if output else "")

@@ -1,4 +1,4 @@
-"""Tell a person that a run has ended: through the terminal, or with a command of theirs."""
+"""Notify the user that a run has ended: through the terminal, and with the command of `loop_on_stop`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
 
 # A shorter run needs no notification: the user is probably still at the terminal.
-LONG_RUN_SECONDS = 60
+_LONG_RUN_SECONDS = 60
 COMMAND_SECONDS = 30.0
 
 
 def notify_end(state: RunState, settings: Settings, console: Console) -> None:
-    """Tell the terminal of a long run, and the command of the user, that a run has ended."""
+    """Notify the user through the terminal, if the run was long, and with their command, if there is one."""
     output = settings.output
-    if console.can_ask and state.completed_phase_seconds >= LONG_RUN_SECONDS:
+    if console.can_ask and state.completed_phase_seconds >= _LONG_RUN_SECONDS:
         console.stream.write(render_notification(state))
     if output.on_stop:
         report = str((settings.folder / output.report).resolve()) if output.report else ""
@@ -29,16 +29,16 @@ def notify_end(state: RunState, settings: Settings, console: Console) -> None:
 
 
 def render_notification(state: RunState) -> str:
-    """Return a bell, and the sequence OSC 9 that terminals show as a notification."""
+    """Return the escape sequence of a desktop notification (OSC 9), and a bell."""
     return f"\x1b]9;pytest-loop: {state.task_alias} {state.status.value}\x1b\\\a"
 
 
-def run_stop_command(words: str, state: RunState, report: str, folder: Path) -> str:
-    """Run the user's command without a shell, and return what went wrong, if anything."""
+def run_stop_command(command: str, state: RunState, report: str, folder: Path) -> str:
+    """Run the user's command without a shell; return what went wrong, or an empty text."""
     values = {"status": state.status.value, "alias": state.task_alias, "report": report}
     try:
-        command = Command(fill_placeholders(shlex.split(words), values), folder, COMMAND_SECONDS)
-        result = run_command(command)
+        words = fill_placeholders(shlex.split(command), values)
+        result = run_command(Command(words, folder, COMMAND_SECONDS))
     except (CannotStartError, ValueError, IndexError) as error:
         return f"loop_on_stop: {error}"
     if result.ending is not Ending.COMPLETED:
