@@ -220,7 +220,7 @@ class ClientAgent:
     def _estimate_cost(self, report: ClientReport, before: ClientReport) -> Estimate | None:
         counts = report.counts
         if counts and before.counts and self.preset.tokens == "session" and counts.input >= before.counts.input:
-            counts = counts.minus(before.counts)
+            counts = counts.subtract(before.counts)
         return estimate_price(self._model, counts)
 
 

@@ -1,4 +1,4 @@
-"""Estimate what tokens cost, from the table of prices of the package genai-prices (the extra `prices`)."""
+"""Estimate what tokens cost with the package genai-prices (the extra `prices`)."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ class TokenCounts(NamedTuple):
     cached: int
     output: int
 
-    def minus(self, other: TokenCounts) -> TokenCounts:
-        return TokenCounts(*(max(0, mine - theirs) for mine, theirs in zip(self, other, strict=True)))
+    def subtract(self, earlier: TokenCounts) -> TokenCounts:
+        return TokenCounts(*(max(0, count - before) for count, before in zip(self, earlier, strict=True)))
 
 
 class Estimate(NamedTuple):
-    """An estimated price, and the table that it comes from."""
+    """An estimated price, and the package and version whose table it comes from."""
 
     usd: float
     source: str
 
 
 def estimate_price(model: str, counts: TokenCounts | None) -> Estimate | None:
-    """Return the price of tokens; None without the extra, and for a model or counts that are unknown."""
-    table = _load_table()
-    if table is None or not model or counts is None:
+    """Return the price of tokens; None without the extra, or if the model or the counts are unknown."""
+    genai_prices = _import_genai_prices()
+    if genai_prices is None or not model or counts is None:
         return None
     from importlib.metadata import version
 
     provider, _, name = model.rpartition("/")
-    usage = table.Usage(
+    usage = genai_prices.Usage(
         input_tokens=counts.input, cache_read_tokens=min(counts.cached, counts.input), output_tokens=counts.output
     )
     try:
-        price = table.calc_price(usage, name, provider_id=provider or None)
+        price = genai_prices.calc_price(usage, name, provider_id=provider or None)
     except (LookupError, ValueError):
         return None
     return Estimate(float(price.total_price), f"genai-prices {version('genai-prices')}")
 
 
 @cache
-def _load_table() -> Any:
+def _import_genai_prices() -> Any:
     try:
         import genai_prices
     except ImportError:

@@ -37,6 +37,6 @@ def test_what_is_unknown_stays_unknown(model: str, counts: TokenCounts | None) -
 
 def test_without_the_extra_nothing_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
-    price_table._load_table.cache_clear()
+    price_table._import_genai_prices.cache_clear()
     assert estimate_price("gpt-5", COUNTS) is None
-    price_table._load_table.cache_clear()
+    price_table._import_genai_prices.cache_clear()
