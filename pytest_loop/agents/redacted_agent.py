@@ -11,7 +11,7 @@ from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_valu
 
 
 class RedactedAgent:
-    """Redact the requests, output and replies of another agent, and the document that it edited; no other files."""
+    """Redact the requests, output and replies of another agent, and the document that it edits, but no other file."""
 
     def __init__(self, agent: Agent, redact: Redactor) -> None:
         self._agent = agent
@@ -20,15 +20,14 @@ class RedactedAgent:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = _read_document(request.artifact)
-        output = RedactedStream(watch.on_output, self._redact)
         critique = tuple(
             Issue.model_validate(redact_values(issue.model_dump(), self._redact)) for issue in request.critique
         )
-        redacted = replace(request, prompt=self._redact(request.prompt), critique=critique)
+        redacted_request = replace(request, prompt=self._redact(request.prompt), critique=critique)
+        output = RedactedStream(watch.on_output, self._redact)
+        redacted_watch = replace(watch, on_output=output, on_wait=lambda text: watch.on_wait(self._redact(text)))
         try:
-            reply = self._agent.answer(
-                redacted, replace(watch, on_output=output, on_wait=lambda text: watch.on_wait(self._redact(text)))
-            )
+            reply = self._agent.answer(redacted_request, redacted_watch)
         except AgentError as error:
             error.args = (self._redact(str(error)),)
             raise
@@ -41,7 +40,7 @@ class RedactedAgent:
         self._agent.close()
 
     def _redact_document(self, path: Path | None, before: bytes | None) -> None:
-        """Redact a document that was edited."""
+        """Redact the document if the agent changed it."""
         after = _read_document(path)
         if path is None or after is None or after == before:
             return
@@ -51,5 +50,6 @@ class RedactedAgent:
 
 
 def _read_document(path: Path | None) -> bytes | None:
-    is_document = path is not None and path.is_file() and not path.is_symlink()
-    return path.read_bytes() if path and is_document and path.stat().st_size <= MAX_ANSWER_BYTES else None
+    if path is None or path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_ANSWER_BYTES:
+        return None
+    return path.read_bytes()

@@ -18,7 +18,7 @@ MAX_DEPTH = 50
 
 
 class UnreadableFile(Exception):  # noqa: N818 - reported as a warning, never as an error
-    """A file whose text does not have the format of its name."""
+    """A file whose text does not have the format that its name says."""
 
 
 class LocatedText(str):
@@ -28,15 +28,16 @@ class LocatedText(str):
     line: int
 
 
-_Safe: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# The loader of libyaml is faster, and missing from some installations.
+_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if it is installed
-    """YAML loader that keeps the lines of strings, ignores unknown tags, and limits depth and merged keys."""
+class _Loader(_SafeLoader):  # type: ignore[valid-type, misc]
+    """YAML loader that keeps the lines of strings, reads unknown tags as None, and limits depth and merged keys."""
 
     depth = 0
 
-    # Called around every node: the C loader would crash the process on a deep document.
+    # PyYAML calls this and `ascend_resolver` around every node; libyaml would crash the process on a deep document.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -51,7 +52,7 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
         text.line = node.start_mark.line + (2 if is_block else 1)
         return text
 
-    def construct_nothing(self, _suffix: str, _node: yaml.Node) -> None:
+    def ignore_tag(self, _suffix: str, _node: yaml.Node) -> None:
         return None
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
@@ -61,13 +62,13 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
 
 
 _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
-_Loader.add_multi_constructor("!", _Loader.construct_nothing)
+_Loader.add_multi_constructor("!", _Loader.ignore_tag)
 
 
 def parse_data(path: str, text: str) -> dict[Hashable, Any]:
-    """Return the mapping in a data file, empty if it holds no mapping, or raise `UnreadableFile`."""
-    name = PurePosixPath(path)
-    parse = _PARSERS.get(name.suffix.lower() or name.name)
+    """Return the mapping in a data file, empty if it holds anything else; raise `UnreadableFile` for bad syntax."""
+    file = PurePosixPath(path)
+    parse = _PARSERS.get(file.suffix.lower() or file.name)
     try:
         data = parse(text) if parse else None
     except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
