@@ -17,7 +17,7 @@ _CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
 
 class SavedRun(NamedTuple):
-    """A run as its files describe it."""
+    """A run with the state and history that its files hold."""
 
     files: RunFiles
     state: RunState
@@ -25,7 +25,7 @@ class SavedRun(NamedTuple):
 
 
 def read_run(files: RunFiles) -> SavedRun | StateError:
-    """Return a run, or the error that keeps it from being read."""
+    """Return a run, or the error of reading its files."""
     try:
         return SavedRun(files, *files.read())
     except StateError as error:
@@ -33,38 +33,38 @@ def read_run(files: RunFiles) -> SavedRun | StateError:
 
 
 def find_run(store: Store, alias: str | None) -> RunFiles:
-    """Return the named run, else the current one, else the latest."""
+    """Return the named run, else the current one, else the latest; `NO_VALUE` names no run."""
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     current = store.find_current_run()
     if current is not None and not _clear_stale_pointer(current, store):
         return current
-    saved_runs = [run for files in store.list_runs() if isinstance(run := read_run(files), SavedRun)]
-    if saved_runs:
+    all_files = store.list_runs()
+    if saved_runs := [run for files in all_files if isinstance(run := read_run(files), SavedRun)]:
         return max(saved_runs, key=lambda run: run.state.updated_at).files
-    if runs := store.list_runs():
-        return runs[0]
+    if all_files:  # none can be read: let the command report why
+        return all_files[0]
     raise StateError(f"there is no run in {store.root}: start one with --loop-task")
 
 
 def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
-    """Clear a pointer to a run that is over, which remains after a crash, and return whether it was stale."""
+    """Clear the pointer to the current run if that run is over; return whether it was."""
     run = read_run(files)
     if isinstance(run, StateError) or not run.state.is_over or files.is_busy:
         return False
-    store.update_current_run(run.state)
+    store.update_current_run(run.state)  # after a crash, the pointer remains
     return True
 
 
 def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
-    """Return the named run, else the only active one; raise `StateError` if there are several or none."""
+    """Return the named run, else the only busy one, else the current one; raise `StateError` for several or none."""
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
-    busy = store.list_busy_runs()
-    if len(busy) > 1:
-        names = ", ".join(files.alias for files in busy)
+    busy_runs = store.list_busy_runs()
+    if len(busy_runs) > 1:
+        names = ", ".join(files.alias for files in busy_runs)
         raise StateError(f"several runs are active ({names}): name one with --loop-alias")
-    files = busy[0] if busy else store.find_current_run()
+    files = busy_runs[0] if busy_runs else store.find_current_run()
     if files is None:
         raise StateError(f"there is no active run to {purpose}: pytest-loop list shows all runs")
     return files
