@@ -1,4 +1,4 @@
-"""The set-up of a run at a terminal: six questions for a task whose words do not say what judges it."""
+"""Ask for the set-up of a run at a terminal: six questions for a task whose words name no criteria."""
 
 from __future__ import annotations
 
@@ -17,39 +17,43 @@ from pytest_loop.rules.sources import list_templates
 from pytest_loop.run.console import Console
 
 OTHER, PROJECT = "other", "project"
-_BLOCKS, _LOWERS = "fail", "warn"
+_MAJOR, _MINOR = "fail", "warn"
 Answer = TypeVar("Answer")
 
 
 class UnusableAnswerError(ValueError):
-    """An answer that cannot be used; the text says what was expected."""
+    """An answer that cannot be used."""
+
+    def __init__(self, expected: str, answer: str) -> None:
+        super().__init__(f"expected {expected}, found {answer!r}")
 
 
 @dataclass(frozen=True)
 class SetupQuestions:
-    """Ask for the set-up of a run; `draft` returns the criteria that the answers so far lead to.
+    """Ask for the set-up of a run; raise `KeyboardInterrupt` at the end of the input.
 
-    The end of the input raises `KeyboardInterrupt`: nothing is started.
+    `draft` returns the criteria that follow from the answers so far.
     """
 
     console: Console
     draft: Callable[[SetupAnswers], DocumentCriteria]
 
     def ask(self, answers: SetupAnswers, suggestion: str, limit: int) -> SetupAnswers:
-        """Return the answers to all questions; the files of a project need only the commands that judge them."""
+        """Return the answers to all questions; a task about the project's files needs only commands as checks."""
         self.console.print_line(
             "set-up      at most six questions: Enter takes what stands in brackets, Ctrl-D ends it"
         )
         kind = self._ask_kind(suggestion)
-        answers = replace(answers, ideal=self._ask_ideal(answers.ideal))
+        ideal = self._ask_until("2/6 the ideal result, in a sentence", answers.ideal, str, placeholder="none")
+        answers = replace(answers, ideal=ideal)
         if kind == PROJECT:
-            commands = self._ask_checks("commands that must pass, one per line", is_needed=True)
+            commands = self._ask_checks("commands that must pass, one per line", is_required=True)
             return replace(answers, commands=tuple(command.strip("` ") for command in commands))
         answers = replace(answers, task_type=TaskType("" if kind == OTHER else kind))
-        hint = "mandatory checks, one per line: a sentence, or a command in backticks"
-        answers = replace(answers, mandatory=self._ask_checks(hint, is_needed=kind == OTHER))
+        question = "mandatory checks, one per line: a sentence, or a command in backticks"
+        answers = replace(answers, mandatory=self._ask_checks(question, is_required=kind == OTHER))
         answers = replace(answers, thresholds=self._ask_thresholds(self.draft(answers).thresholds))
-        chosen_limit = self._ask_limit(limit)
+        chosen_limit = self._ask_until("5/6 iterations at most", str(limit), parse_limit)
         answers = replace(answers, max_iterations=chosen_limit if chosen_limit != limit else None)
         return replace(answers, severities=self._ask_severities(list_drafted_rules(self.draft(answers))))
 
@@ -57,22 +61,21 @@ class SetupQuestions:
         kinds = (*list_templates(), OTHER, PROJECT)
 
         def parse(text: str) -> str:
-            matching = [kind for kind in kinds if text and kind.startswith(text.lower())]
-            return _require(matching[0] if matching else None, f"one of {', '.join(kinds)}", text)
+            for kind in kinds:
+                if text and kind.startswith(text.lower()):
+                    return kind
+            raise UnusableAnswerError(f"one of {', '.join(kinds)}", text)
 
         names = f"{', '.join(list_templates())}, {OTHER} (a document of another type), {PROJECT} (this project's files)"
         self.console.print_line(f"  {names}")
         return self._ask_until("1/6 what is it", suggestion, parse)
 
-    def _ask_ideal(self, ideal: str) -> str:
-        return self._ask_until("2/6 the ideal result, in a sentence", ideal, lambda text: text, nothing="none")
-
-    def _ask_checks(self, hint: str, *, is_needed: bool) -> tuple[str, ...]:
-        self.console.print_line(f"3/6 {hint}; an empty line ends")
+    def _ask_checks(self, question: str, *, is_required: bool) -> tuple[str, ...]:
+        self.console.print_line(f"3/6 {question}; an empty line ends")
         checks: list[str] = []
         while True:
             check = self._read("  > ")
-            if not check and (checks or not is_needed):
+            if not check and (checks or not is_required):
                 return tuple(checks)
             if check:
                 checks.append(check)
@@ -82,39 +85,37 @@ class SetupQuestions:
     def _ask_thresholds(self, thresholds: Mapping[str, float]) -> dict[str, float]:
         def parse(text: str) -> dict[str, float]:
             numbers = [float(number) for number in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", text)]
-            is_usable = len(numbers) == len(thresholds) and all(number <= 1 for number in numbers)
-            scores = dict(zip(thresholds, numbers, strict=True)) if is_usable else None
-            return _require(scores, "two numbers from 0 to 1, such as 0.8 0.9", text)
+            if len(numbers) != len(thresholds) or any(number > 1 for number in numbers):
+                raise UnusableAnswerError("two numbers from 0 to 1, such as 0.8 0.9", text)
+            return dict(zip(thresholds, numbers, strict=True))
 
         default = " ".join(f"{score:g}" for score in thresholds.values())
         return self._ask_until("4/6 the scores that pass in phases A and B", default, parse)
-
-    def _ask_limit(self, limit: int) -> int:
-        return self._ask_until("5/6 iterations at most", str(limit), parse_limit)
 
     def _ask_severities(self, rules: Sequence[InheritedRule]) -> dict[str, str]:
         """Return the severities that differ from those of the draft, by the ids of their rules."""
 
         def parse(text: str) -> set[int]:
             numbers = {int(number) for number in re.findall(r"\d{1,4}", text)}
-            is_usable = numbers <= set(range(1, len(rules) + 1)) and (numbers or text == "none")
-            return _require(numbers if is_usable else None, f"numbers from 1 to {len(rules)}, or none", text)
+            if not numbers <= set(range(1, len(rules) + 1)) or not (numbers or text == "none"):
+                raise UnusableAnswerError(f"numbers from 1 to {len(rules)}, or none", text)
+            return numbers
 
         self.console.print_line("6/6 what counts as a major issue? A major one blocks, others lower the score:")
         for number, rule in enumerate(rules, 1):
-            mark = "*" if rule.severity == _BLOCKS else " "
+            mark = "*" if rule.severity == _MAJOR else " "
             self.console.print_line(f"  {number:>2} {mark} {rule.id}  {shorten(rule.description, 60)}")
-        major = [number for number, rule in enumerate(rules, 1) if rule.severity == _BLOCKS]
+        major = [number for number, rule in enumerate(rules, 1) if rule.severity == _MAJOR]
         chosen = self._ask_until("  numbers of the major ones", " ".join(map(str, major)) or "none", parse)
         return {
-            rule.id: _BLOCKS if number in chosen else _LOWERS
+            rule.id: _MAJOR if number in chosen else _MINOR
             for number, rule in enumerate(rules, 1)
-            if (number in chosen) != (rule.severity == _BLOCKS)
+            if (number in chosen) != (rule.severity == _MAJOR)
         }
 
-    def _ask_until(self, question: str, default: str, parse: Callable[[str], Answer], nothing: str = "") -> Answer:
-        """Ask until the answer can be used; an empty answer is the default."""
-        brackets = f" [{default or nothing}]" if default or nothing else ""
+    def _ask_until(self, question: str, default: str, parse: Callable[[str], Answer], placeholder: str = "") -> Answer:
+        """Ask until the answer can be parsed; an empty answer is the default, shown as the placeholder if empty."""
+        brackets = f" [{default or placeholder}]" if default or placeholder else ""
         while True:
             try:
                 return parse(self._read(f"{question}{brackets}: ") or default)
@@ -130,12 +131,7 @@ class SetupQuestions:
 
 
 def parse_limit(text: str) -> int:
-    """Parse a number of iterations."""
-    is_usable = text.isdecimal() and 1 <= int(text) <= MAX_ITERATIONS
-    return _require(int(text) if is_usable else None, f"a number from 1 to {MAX_ITERATIONS}", text)
-
-
-def _require(answer: Answer | None, expected: str, text: str) -> Answer:
-    if answer is None:
-        raise UnusableAnswerError(f"expected {expected}, found {text!r}")
-    return answer
+    """Return a number of iterations; raise `UnusableAnswerError` for anything else."""
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_ITERATIONS:
+        raise UnusableAnswerError(f"a number from 1 to {MAX_ITERATIONS}", text)
+    return int(text)
