@@ -1,7 +1,7 @@
-"""File contents archived before an edit, so that they can be restored without git.
+"""Archive the contents of files before an edit, so that they can be restored without git.
 
-One file holds them all: for each content its SHA-256, its length, and its bytes. It stays open, so that deleting it
-loses nothing; sealed contents are also in memory. Every content that is read is checked against its hash.
+One file holds, for each content, its SHA-256, its length and its bytes. It stays open, so that deleting it loses
+nothing; sealed contents are also in memory. Every content that is read is checked against its hash.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -71,12 +71,12 @@ class ContentArchive:
         self._open()
 
     def _open(self) -> BinaryIO:
-        """Return the open file, and learn what it holds already."""
+        """Return the file; the first call opens it and reads its index."""
         if self._file is None:
             disk.make_folder(self.path.parent)
             self._file = os.fdopen(disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT), "r+b")
             os.fchmod(self._file.fileno(), 0o600)  # the contents may be private
-            self._offsets = dict(_list_contents(self._file))
+            self._offsets = _read_index(self._file)
         return self._file
 
     # -- adding
@@ -85,12 +85,11 @@ class ContentArchive:
         """Archive the files of a tree, the sealed ones first; return the paths of those that could not be archived."""
         with disk.translate_errors("write", self.path, "try again"):
             file = self._open()
-            new = [path for path, entry in tree.entries.items() if entry.digest not in self._offsets]
-            sealed_paths = {path for path in new if sealed and sealed.matches(path)}
-            order = sorted(new, key=lambda path: (path not in sealed_paths, path))
+            new_paths = [path for path, entry in tree.entries.items() if entry.digest not in self._offsets]
+            sealed_paths = {path for path in new_paths if sealed and sealed.matches(path)}
             missed = [
                 path
-                for path in order
+                for path in sorted(new_paths, key=lambda path: (path not in sealed_paths, path))
                 if not self._add_file(file, root, path, tree.entries[path], in_memory=path in sealed_paths)
             ]
             file.flush()
@@ -98,7 +97,7 @@ class ContentArchive:
         return tuple(sorted(missed))
 
     def _add_file(self, file: BinaryIO, root: Path, path: str, entry: FileEntry, *, in_memory: bool) -> bool:
-        if entry.digest in self._offsets:
+        if entry.digest in self._offsets:  # of another file with the same content
             return True
         data = read_entry(root, path, entry, self._max_size)
         if data is None:
@@ -155,7 +154,7 @@ class ContentArchive:
 def _apply_each(
     paths: Iterable[str], action: Callable[[str], None]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Apply an action to each path; return the paths where it succeeded, and those where it failed with the reason."""
+    """Apply an action to each path; return the paths where it succeeded, and the others, each with the reason."""
     succeeded, failed = [], []
     for path in paths:
         try:
@@ -166,8 +165,9 @@ def _apply_each(
     return tuple(succeeded), tuple(failed)
 
 
-def _list_contents(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
-    """List hash, offset and length of each content; cut off an incomplete one at the end, left by a crash."""
+def _read_index(file: BinaryIO) -> dict[str, tuple[int, int]]:
+    """Return offset and length of each content by its hash; cut off an incomplete one at the end, left by a crash."""
+    index = {}
     end = file.seek(0, os.SEEK_END)
     offset = 0
     while offset + _HEADER.size <= end:
@@ -175,6 +175,7 @@ def _list_contents(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
         digest, length = _HEADER.unpack(file.read(_HEADER.size))
         if offset + _HEADER.size + length > end:
             break
-        yield digest.hex(), (offset + _HEADER.size, length)
+        index[digest.hex()] = (offset + _HEADER.size, length)
         offset += _HEADER.size + length
     file.truncate(offset)
+    return index
