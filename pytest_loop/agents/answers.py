@@ -1,4 +1,4 @@
-"""Answers of agents: JSON in a text and its models, fenced documents, exit signals, and claims about rules."""
+"""Parse answers of agents: JSON objects, fenced documents, exit signals, and claims that a rule is blocked."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PlanStep = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 _JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
-# The words with which agents of other loops say whether they are done: a status block, a line of it, or a tag.
+# Agents of other loops signal that they are done with a status block, a line of one, or a tag.
 _STATUS_BLOCK = r"---LOOP_STATUS---[ \t]*$.*?^[ \t]*---END_STATUS---[ \t]*"
 _EXIT_LINE = r"[*`]*EXIT_SIGNAL[*`]*:[*`]*[ \t]*(?P<signal>true|false)\b[ \t*`]*"
-_COMPLETE = r"<loop-complete>(?:.*?</loop-complete>)?[ \t]*(?:\n[ \t]*[\u256d\u2502\u251c\u2570][^\n]*)*"
+_COMPLETE_TAG = r"<loop-complete>(?:.*?</loop-complete>)?[ \t]*(?:\n[ \t]*[\u256d\u2502\u251c\u2570][^\n]*)*"
 _FLAGS = re.MULTILINE | re.DOTALL | re.IGNORECASE
-_SIGNAL = re.compile(rf"^[ \t]*{_EXIT_LINE}$", _FLAGS)
+_EXIT_VALUE = re.compile(rf"^[ \t]*{_EXIT_LINE}$", _FLAGS)
 _COMPLETION = re.compile(r"^[ \t]*<loop-complete>", _FLAGS)
-_REMARK = re.compile(rf"^[ \t]*(?:{_STATUS_BLOCK}|{_EXIT_LINE}|{_COMPLETE})$\n?", _FLAGS)
+_SIGNAL = re.compile(rf"^[ \t]*(?:{_STATUS_BLOCK}|{_EXIT_LINE}|{_COMPLETE_TAG})$\n?", _FLAGS)
 # Signals are at the end of an answer; a search in all of a long one would take too long.
 _MAX_SIGNAL_LENGTH = 20_000
 _MAX_CLAIM_LENGTH = 4_000
@@ -58,7 +58,7 @@ class PrepareAnswer(BaseModel):
 
 
 class JudgeAnswer(BaseModel):
-    """The answer of a judge; only a plain true is a pass."""
+    """The answer of a judge; only the JSON value `true` is a pass."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -68,12 +68,12 @@ class JudgeAnswer(BaseModel):
 
 
 def extract_data(reply: AgentReply) -> Any:
-    """Return the data of a reply, or the JSON object in its text."""
+    """Return the structured data of a reply, or else the JSON object in its text."""
     return reply.data if reply.data is not None else _find_object(reply.text or "")
 
 
 def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
-    """Return the answer as `model`, or raise `AgentError` with what is wrong."""
+    """Return the answer as a `model`; raise `AgentError` if it does not have that form."""
     try:
         return model.model_validate(extract_data(reply))
     except ValidationError as error:
@@ -136,30 +136,29 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant
 
 
 def strip_fence(text: str) -> str:
-    """Remove a fence that encloses a whole document, and remarks around a fence that says it is Markdown."""
+    """Remove a fence around a whole document; around a Markdown fence, remarks of the agent too."""
     lines = text.strip().splitlines()
     start = next((index for index, line in enumerate(lines) if _FENCE.match(line)), len(lines))
     opening = _FENCE.fullmatch(lines[start]) if start < len(lines) - 1 else None
     if opening is None:
         return text
-    is_markdown = opening["info"].strip().lower() in ("md", "markdown")
-    closings = (
-        index for index in reversed(range(start + 1, len(lines))) if _is_closing_fence(lines[index], opening["marks"])
-    )
-    end = next(closings, start)
-    inner = lines[start + 1 : end]
-    is_enclosed = (start, end) == (0, len(lines) - 1) or (
-        is_markdown and _are_remarks(*lines[:start], *lines[end + 1 :])
-    )
-    has_inner_fence = _has_open_fence(inner) if is_markdown else any(_FENCE.match(line) for line in inner)
-    return "\n".join(inner) + "\n" if end > start and is_enclosed and not has_inner_fence else text
+    indexes = reversed(range(start + 1, len(lines)))
+    end = next((index for index in indexes if _is_closing_fence(lines[index], opening["marks"])), None)
+    if end is None:
+        return text
+    document, outside = lines[start + 1 : end], lines[:start] + lines[end + 1 :]
+    if opening["info"].strip().lower() in ("md", "markdown"):
+        is_whole = _are_remarks(outside) and not _has_open_fence(document)
+    else:
+        is_whole = not outside and not any(_FENCE.match(line) for line in document)
+    return "\n".join(document) + "\n" if is_whole else text
 
 
-def _are_remarks(*lines: str) -> bool:
-    """Return whether lines are only a few words about a document: no heading, no fence, no list."""
-    words = [line for line in lines if line.strip()]
-    return len(words) <= _MAX_REMARKS and not any(
-        line.startswith(("#", "```", "~~~", "- ", "* ", "|")) for line in words
+def _are_remarks(lines: list[str]) -> bool:
+    """Return whether lines are only a few words about a document: no heading, fence, list or table."""
+    lines = [line for line in lines if line.strip()]
+    return len(lines) <= _MAX_REMARKS and not any(
+        line.startswith(("#", "```", "~~~", "- ", "* ", "|")) for line in lines
     )
 
 
@@ -179,24 +178,26 @@ def _has_open_fence(lines: list[str]) -> bool:
 
 
 def _parse_exit_signal(text: str) -> bool | None:
-    """Return whether an agent says that it is done; None if it says nothing about it.
+    """Return whether an agent says that it is done; None without a signal.
 
     The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without one, `<loop-complete>` is a yes.
     """
-    signals = [match["signal"].lower() == "true" for match in _SIGNAL.finditer(text)]
-    return signals[-1] if signals else True if _COMPLETION.search(text) else None
+    values: list[str] = _EXIT_VALUE.findall(text)
+    if values:
+        return values[-1].lower() == "true"
+    return True if _COMPLETION.search(text) else None
 
 
 def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None]:
     """Return a text without its exit signal, and the signal.
 
-    A document may be about such words: there, only those after its end are a signal.
+    A document may mention signals: in one, only those at its very end count.
     """
     head, tail = text[:-_MAX_SIGNAL_LENGTH], text[-_MAX_SIGNAL_LENGTH:]
     if not is_document:
-        return head + _REMARK.sub("", tail), _parse_exit_signal(tail)
+        return head + _SIGNAL.sub("", tail), _parse_exit_signal(tail)
     end = len(tail)
-    for match in reversed(list(_REMARK.finditer(tail))):
+    for match in reversed(list(_SIGNAL.finditer(tail))):
         if tail[match.end() : end].strip():
             break
         end = match.start()
@@ -204,6 +205,6 @@ def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:
-    """Return the rule and the reason if an answer is nothing but `BLOCKED RULE: REASON`."""
+    """Return rule and reason of an answer that is nothing but `BLOCKED RULE: REASON`, else None."""
     match = _BLOCKED.match(text) if len(text) < _MAX_CLAIM_LENGTH else None
     return (match[1], match[2]) if match else None
