@@ -1,4 +1,4 @@
-"""Tests first: an agent writes tests for the task, they are checked, confirmed and sealed, and the work begins."""
+"""Prepare acceptance tests before the work begins: an agent writes them; they are checked, confirmed and sealed."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.file_tree import compare_trees
 from pytest_loop.workspace.seal import ACCEPTANCE_FILES, format_path_pattern
 
-SHOWN_LINES = 60
-_MAX_SOURCE = 200_000
+_MAX_SHOWN_LINES = 60
+_MAX_SOURCE = 200_000  # bytes
 _FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
 
 
 def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """Let an agent write failing tests, check and confirm them, and seal them.
 
-    Files that a killed process has left are checked before the agent is asked again. Raises `AgentError` for tests that
-    break their contract, and `StopRequestedError` if they are not confirmed.
+    Tests that a killed process has left are used if they are fine. Raises `AgentError` for tests that break their
+    contract, and `StopRequestedError` if they are not confirmed.
     """
     tests = AcceptanceTests(context)
     project = context.run.project
     project.before_step = project.start  # a process that died may have changed more than tests
-    tests.put_back()
-    is_told = bool(context.state.get_error(Step.PREPARE)) or context.state.is_answered
-    if is_told or not tests.paths or tests.find_problem():
+    tests.undo_other_changes()
+    has_feedback = bool(context.state.get_error(Step.PREPARE)) or context.state.is_answered
+    if has_feedback or tests.find_problem():
         context.ask(Step.PREPARE, _choose_agent(context))
-        tests.put_back()
+        tests.undo_other_changes()
         if problem := tests.find_problem():
             raise AgentError(problem)
     while not tests.confirm():  # the user has edited them while the question waited
@@ -53,7 +53,7 @@ def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
 
 
 def _choose_agent(context: StepContext) -> Agent:
-    """Return who writes the tests: the judge, else the first agent that can."""
+    """Return the agent that writes the tests: the judge, else the first agent that can."""
     run = context.run
     agent = next((agent for agent in (run.judge, *run.agents) if agent and agent.name != BUILTIN), None)
     if agent is None:
@@ -63,7 +63,10 @@ def _choose_agent(context: StepContext) -> Agent:
 
 @dataclass
 class AcceptanceTests:
-    """The tests and rules that an agent has written for a task; `result` is that of the session that ran them."""
+    """The tests and rules that an agent has written for a task; `result` is that of the session that ran them.
+
+    `arguments` are the files that pytest does not collect by itself.
+    """
 
     context: StepContext
     findings: list[SealFinding] = field(default_factory=list)
@@ -72,26 +75,25 @@ class AcceptanceTests:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that are new since the run began."""
+        """The new files since the run began."""
         project = self.context.run.project
         return compare_trees(project.start, project.current).select(project.allow).added
 
-    def put_back(self) -> None:
-        """Undo every change but new tests and rules, and name it."""
-        found = self.context.run.project.enforce_seal()
-        self.findings += found
-        for finding in found:
+    def undo_other_changes(self) -> None:
+        """Undo every change but new tests and rules, and tell the user about it."""
+        findings = self.context.run.project.enforce_seal()
+        self.findings += findings
+        for finding in findings:
             self.context.run.live.write(
                 f"  not allowed before the tests are confirmed: {finding.path}: {finding.detail}"
             )
 
     def find_problem(self) -> str:
-        """Return how the tests break their contract; empty if they keep it."""
+        """Run the tests, and return how they break their contract; empty if they keep it."""
         if not self.paths:
             return f"expected new files with tests or rules ({', '.join(ACCEPTANCE_FILES[:3])}), found none"
         for path in self.paths:
-            problem = check_test_source(self._read(path)) if path.endswith(".py") else ""
-            if problem:
+            if path.endswith(".py") and (problem := check_test_source(self._read(path))):
                 return f"{path}: {problem}"
         self._run_tests()
         return next(self._list_wrong_results(), "")
@@ -104,26 +106,23 @@ class AcceptanceTests:
         return data.decode("utf-8", "replace")
 
     def _run_tests(self) -> None:
-        """Run the session with the new files; those that it does not collect by itself are named to it."""
+        """Run a session with the new files, and name those to it that it does not collect by itself."""
         run = self.context.run
         run.project.begin_work(is_session=True)
         order = SessionOrder(phase=Phase.B)
-        collected = self._list_files(run.session.evaluate(order, "--collect-only", "-q"))
+        collected = _list_collected_files(run.session.evaluate(order, "--collect-only", "-q"))
         self.arguments = tuple(path for path in self.paths if path not in collected)
         order = SessionOrder(phase=Phase.B, canary=secrets.token_hex(8))
         self.result = run.session.evaluate(order, *self.arguments)
-        self.put_back()
-
-    def _list_files(self, result: SessionResult) -> set[str]:
-        node_ids = (*(result.plan.items if result.plan else ()), *result.problems)
-        return {node_id.partition("::")[0] for node_id in node_ids}
+        self.undo_other_changes()
 
     def _list_wrong_results(self) -> Iterator[str]:
         """Yield why files are no acceptance tests: not collected, passing already, or failing for another reason."""
         names = {*self._list_project_names(), *re.findall(r"\w+", self.context.state.task.prompt.lower())}
+        collected = _list_collected_files(self.result)
         for path in self.paths:
             failures = {name: text for name, text in self._list_failures() if name.partition("::")[0] == path}
-            if path not in self._list_files(self.result):
+            if path not in collected:
                 yield f"{path}: pytest collects nothing from it"
             elif not failures:
                 yield f"{path}: everything passes before the work begins, so that it measures nothing"
@@ -132,7 +131,7 @@ class AcceptanceTests:
                     yield f"{name} fails for the wrong reason: {problem}"
 
     def _list_failures(self) -> Iterator[tuple[str, str]]:
-        """Yield the names of items and modules that do not pass, with what they say."""
+        """Yield each item and module that does not pass, with its messages."""
         yield from self.result.problems.items()
         for node_id, evidence in self.result.evidence.items():
             if evidence.outcome in _FAILURES:
@@ -144,27 +143,27 @@ class AcceptanceTests:
             if path.suffix == ".py":
                 yield from (part.lower() for part in (*path.parts[:-1], path.stem))
 
-    def render_lines(self) -> Iterator[str]:
+    def _render_lines(self) -> Iterator[str]:
         """Render the tests for the user who confirms them."""
-        failures = [name for name, _ in self._list_failures() if name.partition("::")[0] in self.paths]
-        files = format_count(len(self.paths), "new file")
+        paths = self.paths
+        files = format_count(len(paths), "new file")
         yield f"tests: {files} with acceptance tests, which fail now and must pass in the end:"
-        for path in self.paths:
+        for path in paths:
             lines = [f"  | {reveal_hidden(line)}" for line in self._read(path).splitlines()]
             yield f"  {path}"
-            yield from limit_lines(lines, SHOWN_LINES, f"  ... and {{}} more lines, see {path}")
+            yield from limit_lines(lines, _MAX_SHOWN_LINES, f"  ... and {{}} more lines, see {path}")
         for name, text in self._list_failures():
-            if name in failures:
+            if name.partition("::")[0] in paths:
                 yield f"  fails: {shorten(name)}: {shorten(_find_cause(text))}"
 
     def confirm(self) -> bool:
-        """Show the tests, and return whether they are confirmed as they were checked.
+        """Show the tests, and let the user confirm them; return False if the files were edited meanwhile.
 
         Raises `StopRequestedError` if the user declines or cannot be asked.
         """
         run = self.context.run
         before = run.project.digest
-        for line in self.render_lines():
+        for line in self._render_lines():
             run.live.write(line)
         answer = run.gates.confirm_tests(self.context.state)
         if answer is None:
@@ -179,7 +178,7 @@ class AcceptanceTests:
         return run.project.digest == before
 
     def seal(self) -> AcceptanceTestsPrepared:
-        """Seal the tests with everything that judges, and return them as rules of the run."""
+        """Add the tests to the sealed files, and return them as rules of the run."""
         run, paths = self.context.run, self.paths
         before = self.context.state.setup.work_seal or Seal()
         patterns = (*before.patterns, *map(format_path_pattern, paths))
@@ -201,10 +200,12 @@ class AcceptanceTests:
     def _list_rules(self, paths: tuple[str, ...]) -> Iterator[RunRule]:
         modules = (path for path in self.result.problems if path in paths and path.endswith(".py"))
         plan = add_module_rules(self.result.plan or SessionPlan(), modules)
-        for rule in build_run_criteria(plan, {}).rules:
-            path = rule.path
-            if path in paths:
-                yield rule
+        return (rule for rule in build_run_criteria(plan, {}).rules if rule.path in paths)
+
+
+def _list_collected_files(result: SessionResult) -> set[str]:
+    node_ids = (*(result.plan.items if result.plan else ()), *result.problems)
+    return {node_id.partition("::")[0] for node_id in node_ids}
 
 
 def _find_cause(text: str) -> str:
