@@ -1,4 +1,4 @@
-"""Seal what the judge reads: data and modules that test code opens, at the baseline and in later sessions."""
+"""Find and seal the files that test code reads, data and modules, at the baseline and in later sessions."""
 
 from __future__ import annotations
 
@@ -7,31 +7,28 @@ from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
 from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
+from pytest_loop.inference.data_files import get_mapping
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
 from pytest_loop.workspace.seal import format_path_pattern
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-_ENVIRONMENT_FILE = ".env"
-_PACKAGE = "__init__.py"
-
 
 def find_read_patterns(
     project: SealedFiles, reads: Collection[tuple[str, str]], plugins: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the patterns of files that belong to the judge, because of what a session read."""
+    """Return the patterns of files to seal because a session read them; `reads` are pairs of a path and its reader."""
     entries = project.start.entries
-    sources = [path for path in entries if path.endswith(".py") and not project.sealed.matches(path)]
 
     def read_text(path: str) -> str:
         return (project.read_start_content(path) or b"").decode("utf-8", "replace") if path in entries else ""
 
     facts = ReadFacts(
-        reads=[(path, owner) for path, owner in reads if path in entries or _is_environment_file(path)],
-        listings=[(path, owner) for path, owner in reads if path in project.start.folders],
+        reads=[(path, reader) for path, reader in reads if path in entries or _is_environment_file(path)],
+        listings=[(path, reader) for path, reader in reads if path in project.start.folders],
         files=entries,
         is_test=project.sealed.matches,
-        sources=sources,
+        sources=[path for path in entries if path.endswith(".py") and not project.sealed.matches(path)],
         read_text=read_text,
         plugins=[path for path in plugins if path in entries],
         packages=tuple(_list_packages(project.root, entries)),
@@ -40,26 +37,25 @@ def find_read_patterns(
 
 
 def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:
-    """Seal edited files that tests read for the first time: tests that failed early did not get to them before."""
+    """Seal edited files that tests read now, and did not at the baseline because they failed before that."""
     changes = project.changes
     edited = {path for path in (*changes.modified, *changes.removed) if not project.sealed.matches(path)}
     if not edited.isdisjoint(path for path, _ in reads):
-        reads = [(path, owner) for path, owner in reads if not _is_environment_file(path)]
+        reads = [(path, reader) for path, reader in reads if not _is_environment_file(path)]
         project.extend_seal(find_read_patterns(project, reads, ()), ())
 
 
 def _is_environment_file(path: str) -> bool:
-    """Return whether a file has settings that git often ignores; other ignored files are caches."""
-    pure = PurePosixPath(path)
-    return pure.name.startswith(_ENVIRONMENT_FILE) and TOOL_FOLDERS.isdisjoint(pure.parts)
+    """Return whether a file has settings of the environment: git often ignores it, but it is no cache."""
+    file = PurePosixPath(path)
+    return file.name.startswith(".env") and TOOL_FOLDERS.isdisjoint(file.parts)
 
 
 def _list_packages(root: Path, entries: Collection[str]) -> Iterator[str]:
     """Yield the folders of the product: `src`, and the package that has the name of the project."""
     yield "src"
-    data = read_files(root, ["pyproject.toml"]).data.get("pyproject.toml", {})
-    metadata = data.get("project", {})
-    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    data = read_files(root, ["pyproject.toml"]).data.get("pyproject.toml")
+    name = get_mapping(data, "project").get("name", "")
     package = re.sub(r"[-.]+", "_", str(name)).lower()
-    if package and f"{package}/{_PACKAGE}" in entries:
+    if f"{package}/__init__.py" in entries:
         yield package

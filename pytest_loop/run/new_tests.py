@@ -1,4 +1,4 @@
-"""Tests that an agent has added: they run apart, and what decides must pass without them."""
+"""Run tests that an agent has added apart: they decide nothing, and the rules must pass without them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.workspace.project_changes import ProjectChanges
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-_GOOD = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
+_PASSING = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
 
 
 def list_new_tests(project: SealedFiles) -> tuple[str, ...]:
-    """Return the new files that some test runner collects by their names."""
+    """Return the new files that any test runner, not only pytest, collects by their names."""
     return tuple(filter(may_be_collected, project.changes.added))
 
 
 def assert_nothing(project: SealedFiles, paths: Iterable[str]) -> bool:
-    """Return whether new tests are in Python, and none of them asserts behaviour."""
+    """Return whether there are Python files among new tests, and none of these asserts behaviour."""
     contents = [project.read_current_content(path) or b"" for path in paths if path.endswith(".py")]
     return bool(contents) and all(check_test_source(content.decode("utf-8", "replace")) for content in contents)
 
 
 def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
-    """Run the tests that an agent has added in a session that decides nothing; return None if there are none."""
+    """Run the tests that an agent has added in a session of their own; return None if there are none."""
     paths = ProjectChanges(project).list_new_tests()
     if not paths:
         return None
@@ -38,8 +38,8 @@ def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
         result = session.evaluate(order)
     except SessionError:
         return NewTests(total=len(paths), failing=paths)
-    outcomes = {  # a drafted rule file is collected, too
+    outcomes = {  # without those of a drafted rule file, which is collected too
         name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
     }
-    failing = (name for name, outcome in outcomes.items() if outcome not in _GOOD)
+    failing = (name for name, outcome in outcomes.items() if outcome not in _PASSING)
     return NewTests(total=len(outcomes) + len(result.problems), failing=(*failing, *result.problems))
