@@ -1,4 +1,4 @@
-"""`pytest-loop init manifest`: write the manifest of a workload from flags, or from answers at a terminal."""
+"""`pytest-loop init manifest`: write the manifest of a workload from flags, and from answers at a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(words: Sequence[str]) -> int:
     """Write a manifest, and return the exit code."""
     values = _parse(words)
     try:
-        dialogue = ManifestDialogue(_make_manifest(values), Console(sys.stdout), runs_case=not values.no_try)
+        dialogue = ManifestDialogue(_make_manifest(values), Console(sys.stdout), tries_case=not values.no_try)
         return 0 if dialogue.write() else 1
     except LoopError as error:
         print(f"ERROR: {error}", file=sys.stderr)
@@ -38,10 +38,10 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser = Parser(prog="pytest-loop init", description=description, allow_abbrev=False)
     parser.add_argument("kind", choices=["manifest"], help="what to write")
     parser.add_argument("path", nargs="?", default="loop.manifest.yaml", help="the file (default: %(default)s)")
-    for row in FIELDS:
-        action = "append" if row.kind is ValueKind.LIST else "store"
-        text = f"{row.description} (required)" if row.is_required else row.description
-        parser.add_argument(row.flag, action=action, metavar=row.kind.value, help=text)
+    for field in FIELDS:
+        action = "append" if field.kind is ValueKind.LIST else "store"
+        text = f"{field.description} (required)" if field.is_required else field.description
+        parser.add_argument(field.flag, action=action, metavar=field.kind.value, help=text)
     parser.add_argument("--no-try", action="store_true", help="write it without running its first case")
     return parser.parse_args(words)
 
@@ -56,15 +56,15 @@ def _make_manifest(values: argparse.Namespace) -> NewManifest:
     if not path.parent.is_dir():
         raise LoopError(f"there is no folder {path.parent}: a manifest lies beside the files of its workload")
     manifest = NewManifest(path)
-    for row in FIELDS:
-        value = getattr(values, row.flag.removeprefix("--").replace("-", "_"))
+    for field in FIELDS:
+        value = getattr(values, field.flag.removeprefix("--").replace("-", "_"))
         if value is not None:
-            manifest.values[row.name] = value if isinstance(value, list) else row.kind.parse(value)
+            manifest.values[field.name] = value if isinstance(value, list) else field.kind.parse(value)
     problems = [
-        f"{row.flag}: {problem}"
-        for row in FIELDS
-        if row.name in manifest.values
-        for problem in manifest.find_problems(row.name)
+        f"{field.flag}: {problem}"
+        for field in FIELDS
+        if field.name in manifest.values
+        for problem in manifest.find_problems(field.name)
     ]
     if problems:
         raise LoopError("\n".join(problems))
@@ -77,24 +77,24 @@ class ManifestDialogue:
 
     manifest: NewManifest
     console: Console
-    runs_case: bool = True
+    tries_case: bool = True
 
     def write(self) -> bool:
-        """Return whether the manifest was written; raise `EOFError` at the end of the input."""
+        """Write the manifest, unless the user declines; raise `EOFError` at the end of the input."""
         if self.console.can_ask:
             self._ask_for_fields()
         else:
             self._require_fields()
-        if not self._show_and_confirm(is_sound=self._solve_problems()):
+        if not self._show_and_confirm(is_working=self._solve_problems()):
             self.console.print_line("nothing was written")
             return False
         self._write_file()
         return True
 
     def _require_fields(self) -> None:
-        """Raise `LoopError` for required fields without a value; the workload is called like its folder."""
+        """Raise `LoopError` for required fields without a value; only the name of the workload has a default."""
         self.manifest.values.setdefault("workloadId", self.manifest.suggest("workloadId"))
-        missing = [row.flag for row in FIELDS if row.is_required and not self.manifest.values.get(row.name)]
+        missing = [field.flag for field in FIELDS if field.is_required and not self.manifest.values.get(field.name)]
         if missing:
             raise LoopError(f"expected {', '.join(missing)}, found none (at a terminal, you are asked for them)")
 
@@ -102,28 +102,28 @@ class ManifestDialogue:
 
     def _ask_for_fields(self) -> None:
         self.console.print_line("Enter takes what stands in brackets, `none` leaves a field out.")
-        self._ask_for([row for row in FIELDS if row.question and not row.is_advanced])
+        self._ask_for_missing([field for field in FIELDS if field.question and not field.is_advanced])
         if not self.manifest.has_judge:
             good = self._read("Nothing judges yet. What does a good output look like, for an agent that judges it? ")
             if good:
                 self.manifest.write_reviewer(good)
         if self.console.confirm("Name a second judge, prompts, documents or a limit of iterations?"):
-            self._ask_for([row for row in FIELDS if row.is_advanced])
+            self._ask_for_missing([field for field in FIELDS if field.is_advanced])
 
-    def _ask_for(self, rows: Sequence[ManifestField]) -> None:
-        for row in rows:
-            if row.name not in self.manifest.values:
-                self._ask(row, self.manifest.suggest(row.name))
+    def _ask_for_missing(self, fields: Sequence[ManifestField]) -> None:
+        for field in fields:
+            if field.name not in self.manifest.values:
+                self._ask_for(field, self.manifest.suggest(field.name))
 
-    def _ask(self, row: ManifestField, default: str) -> None:
+    def _ask_for(self, field: ManifestField, default: str) -> None:
         """Ask for a field until its value can be used."""
         while True:
-            answer = self._read(f"{row.question} [{default or _NONE}] ") or default
-            if answer in ("", _NONE) and not row.is_required:
-                self.manifest.values.pop(row.name, None)
+            answer = self._read(f"{field.question} [{default or _NONE}] ") or default
+            if answer in ("", _NONE) and not field.is_required:
+                self.manifest.values.pop(field.name, None)
                 return
-            self.manifest.values[row.name] = row.kind.parse(answer)
-            problems = list(self.manifest.find_problems(row.name))
+            self.manifest.values[field.name] = field.kind.parse(answer)
+            problems = list(self.manifest.find_problems(field.name))
             if not problems:
                 return
             self.console.print_lines(f"  {problem}" for problem in problems)
@@ -137,7 +137,7 @@ class ManifestDialogue:
     # -- problems and the end
 
     def _solve_problems(self) -> bool:
-        """Return whether the first case works; at a terminal the fields that a problem names are asked for again."""
+        """Try the first case, and ask again for the fields that its problems name; return whether it works."""
         for attempt in range(1, MAX_CALIBRATIONS + 1):
             problems = self._find_problems()
             self.console.print_lines(problems)
@@ -145,17 +145,17 @@ class ManifestDialogue:
                 return True
             if not self.console.can_ask or attempt == MAX_CALIBRATIONS:
                 break
-            for row in list_named_fields(problems):
-                self._ask(row, self.manifest.format_value(row.name))
+            for field in list_named_fields(problems):
+                self._ask_for(field, self.manifest.format_value(field.name))
         return False
 
     def _find_problems(self) -> list[str]:
-        """Return what is wrong with the manifest, or with its first case."""
+        """Load the manifest and run its first case; return the problems."""
         try:
             workload = self.manifest.load()
         except ManifestError as error:
             return [problem.text for problem in error.problems]
-        if not self.runs_case:
+        if not self.tries_case:
             return []
         case = workload.cases[0]
         self.console.print_line(f"calibrating with {case.id} ...")
@@ -164,14 +164,14 @@ class ManifestDialogue:
             self.console.print_line(f"Calibration with {case.id}: the pipeline works")
         return list(errors)
 
-    def _show_and_confirm(self, *, is_sound: bool) -> bool:
+    def _show_and_confirm(self, *, is_working: bool) -> bool:
         """Show the manifest, and return whether to write it: one that does not work only if the user says so."""
-        if not is_sound and not self.console.can_ask:
+        if not is_working and not self.console.can_ask:
             return False
         self.console.print_lines(["", *self.manifest.render().splitlines(), ""])
         if not self.console.can_ask:
             return True
-        if not is_sound:
+        if not is_working:
             return self.console.confirm(f"It does not work yet. Write {self.manifest.path} all the same?")
         return self._read(f"Write {self.manifest.path}? [Y/n] ").lower() in YES_BY_DEFAULT
 
