@@ -16,22 +16,23 @@ _STOP_WORDS = ("s", "stop", "n", "no", "q")
 
 @dataclass
 class Calibrator:
-    """Load and calibrate an experiment; `errors` are those of all attempts, `calibration` is the last result.
-
-    Without a user nothing is tried here: the experiment calibrates itself.
-    """
+    """Load and calibrate an experiment; `errors` are those of all attempts, `calibration` is the last result."""
 
     settings: Settings
     console: Console
     errors: list[str] = field(default_factory=list)
     calibration: Calibration | None = None
 
+    @property
+    def _can_ask(self) -> bool:
+        return self.console.can_ask and not self.settings.start.yes
+
     def load(self) -> NewExperiment:
-        """Load the experiment; paths without files, and mistakes made while fixing, are failures of the calibration."""
+        """Load the experiment, again after each fix; only paths without files and errors of a fix can be fixed here."""
         while True:
             experiment = NewExperiment(self.settings)
             try:
-                _ = experiment.workload
+                _ = experiment.workload  # reads the manifest
             except ManifestError as error:
                 if not (self.errors or isinstance(error, UnmatchedPathsError)):
                     raise
@@ -41,11 +42,13 @@ class Calibrator:
                 return experiment
 
     def calibrate(self, experiment: NewExperiment) -> NewExperiment:
-        """Try one case until it works or the user gives up; return the experiment with the manifest as it is then."""
-        while self.console.can_ask and not self.settings.start.yes:
+        """Try one case until it works or the user gives up; return the experiment with the manifest as it is then.
+
+        Do nothing without a user: the experiment calibrates itself.
+        """
+        while self._can_ask:
             workload = experiment.workload
-            timeout = choose_setting("case_timeout", self.settings.workload, workload.manifest)
-            pipeline = Pipeline(workload, timeout)
+            pipeline = Pipeline(workload, choose_setting("case_timeout", self.settings.workload, workload.manifest))
             case = next(case for case in workload.cases if case.id == experiment.roles.run[0])
             self.console.print_line(f"calibrating with {case.id} ...")
             attempt = calibrate(pipeline, case, tries=1)
@@ -57,9 +60,9 @@ class Calibrator:
         return experiment
 
     def _ask_for_fix(self, error: str) -> bool:
-        """Record an error; return whether the user says that it is fixed. The last attempt is not asked about."""
+        """Record an error, and ask unless it was the last attempt; return whether the user says that it is fixed."""
         self.errors.append(error)
-        if not self.console.can_ask or self.settings.start.yes or len(self.errors) >= MAX_CALIBRATIONS:
+        if not self._can_ask or len(self.errors) >= MAX_CALIBRATIONS:
             return False
         self.console.print_line(f"calibration failed, try {len(self.errors)} of {MAX_CALIBRATIONS}: {error}")
         question = f"fix {self.settings.workload.manifest} or what it runs, then press Enter to try again (s stops): "
