@@ -1,4 +1,4 @@
-"""Questions to the user during a run: continue, is it done, and what to do in an experiment."""
+"""Ask the user during a run: whether to continue, whether it is done, and what to do in an experiment."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from pytest_loop.inference.task_phrases import parse_task
 Ask = Callable[[str], str]
 Answer = TypeVar("Answer")
 YES_BY_DEFAULT = ("", "y", "yes")
-_REGRESSIONS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
 _MAX_CASES = 8
-_PLATEAUS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
+_REGRESSION_ANSWERS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
+_PLATEAU_ANSWERS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 
 @dataclass(frozen=True)
 class Gates:
-    """Decides when the user is asked; `read_answer` returns None at the end of input."""
+    """Ask the user where `confirm` and the task want it; `read_answer` returns None at the end of input."""
 
     confirm: Confirm = Confirm.SHAPE
     is_agreed: bool = False
@@ -51,8 +51,8 @@ class Gates:
         """
         if isinstance(state, ExperimentState) and state.experiment.is_at_baseline:
             return self._confirm_baseline(state)
-        is_told = state.is_rejected or state.is_answered
-        if not state.has_agent_worked or is_told or not self._must_ask(Gate.ITERATION, state):
+        has_instruction = state.is_rejected or state.is_answered
+        if not state.has_agent_worked or has_instruction or not self._must_ask(Gate.ITERATION, state):
             return True
         unmet = len(state.evaluation.unmet) if state.evaluation else 0
         question = render_iteration_question(state.iteration, state.max_iterations, unmet)
@@ -60,21 +60,19 @@ class Gates:
         return None if answer is None else answer.lower() in YES_BY_DEFAULT
 
     def _confirm_baseline(self, state: ExperimentState) -> bool | None:
-        """Return True if the first edit may be composed, or None to pause; a composer is asked again without this."""
+        """Return True if the first edit may be composed, or None to pause; a failed composer needs no second yes."""
         if state.get_error(Step.CRITIQUE) or not self._must_ask(Gate.BASELINE, state):
             return True
         answer = self.read_answer(f"{render_baseline_question(str(state.experiment.last))} [Y/n, n pauses] ")
         return True if answer is not None and answer.lower() in YES_BY_DEFAULT else None
 
     def confirm_tests(self, state: RunState) -> bool | None:
-        """Return whether the user confirms tests that an agent wrote for the task; None if the input ended.
+        """Return whether tests that an agent wrote for the task are confirmed; None if the input ended.
 
-        A run that was started without questions has none here. Without a user, the tests are not confirmed.
+        A run that was started without questions confirms them; otherwise, they are not confirmed without a user.
         """
         is_agreed = self.is_agreed or state.setup.draft.is_unread
-        decision = decide_gate(
-            Gate.DRAFT, Shape(state.setup.draft.shape), self.confirm, is_agreed=is_agreed, is_terminal=self.is_terminal
-        )
+        decision = self._decide(Gate.DRAFT, state, is_agreed=is_agreed)
         if decision is not GateDecision.ASK:
             return decision is GateDecision.PASS
         answer = self.read_answer("judge the work by these tests? [y/N] ")
@@ -94,19 +92,21 @@ class Gates:
         return ReviewDone(status=ReviewStatus.REJECT, feedback=feedback)
 
     def _must_ask(self, gate: Gate, state: RunState) -> bool:
-        decision = decide_gate(
+        return self._decide(gate, state, is_agreed=self.is_agreed) is GateDecision.ASK
+
+    def _decide(self, gate: Gate, state: RunState, *, is_agreed: bool) -> GateDecision:
+        return decide_gate(
             gate,
             Shape(state.setup.draft.shape),
             self.confirm,
-            is_agreed=self.is_agreed,
+            is_agreed=is_agreed,
             is_terminal=self.is_terminal,
             skips_gates=parse_task(state.task.prompt).skips_gates,
         )
-        return decision is GateDecision.ASK
 
 
 def ask_for_option(ask: Ask) -> OptionDecision:
-    """Ask which edit of a composer to make; other words than a number are feedback and skip the iteration."""
+    """Ask which edit of a composer to make; any text but a number skips the iteration and is feedback."""
     answer = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
     if answer in ("", *(str(number) for number in range(1, OPTION_COUNT + 1))):
         return OptionDecision(chosen=int(answer or 1), reason="chosen by a person")
@@ -119,16 +119,16 @@ def ask_about_regression(ask: Ask, change: Change, cause: str) -> OnRegression:
     """Name the cases that became worse after the edit `cause`, and ask what to do."""
     after = f" after {shorten(cause, 80)}" if cause else ""
     fixed = f"; {list_names(change.fixed, _MAX_CASES)} improved" if change.fixed else "; no case improved"
-    news = f"REGRESSION{after}: {', '.join(change.regressions)} passed before{fixed}"
+    message = f"REGRESSION{after}: {', '.join(change.regressions)} passed before{fixed}"
     question = "accept it, try something different, or stop? [a/d/s, Enter stops] "
-    return _ask_for_letter(ask, f"{news}\n{question}", _REGRESSIONS)
+    return _ask_for_letter(ask, f"{message}\n{question}", _REGRESSION_ANSWERS)
 
 
-def ask_about_plateau(ask: Ask, flat: int, best: Measurement) -> OnPlateau:
-    """Ask whether to continue after `flat` measurements that were no better than the best one."""
-    news = f"PLATEAU: {flat} times no better than {best} of iteration {best.iteration}"
+def ask_about_plateau(ask: Ask, count: int, best: Measurement) -> OnPlateau:
+    """Ask whether to continue after `count` measurements that were no better than the best one."""
+    message = f"PLATEAU: {count} times no better than {best} of iteration {best.iteration}"
     question = "continue with a different approach, or stop? [c/s, Enter stops] "
-    return _ask_for_letter(ask, f"{news}\n{question}", _PLATEAUS)
+    return _ask_for_letter(ask, f"{message}\n{question}", _PLATEAU_ANSWERS)
 
 
 def _ask_for_letter(ask: Ask, question: str, answers: Mapping[str, Answer]) -> Answer:
