@@ -21,7 +21,7 @@ from pytest_loop.store.project_runs import Store
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
     """Execute what the flags ask for, and return the exit code; raises `UsageError` for bad input.
 
-    Modules of commands and runs are imported only for what is asked: a command starts in half the time.
+    Modules are imported only where they are needed: a command starts in half the time.
     """
     if config.pluginmanager.has_plugin("loop"):
         raise pytest.UsageError(
@@ -31,7 +31,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(problem)
     if values.loop_shard:
         raise pytest.UsageError("--loop-shard divides one session, and a run needs all items: leave it out")
-    _put_own_tools_first()
+    _extend_path()
     try:
         settings = read_settings(config, values)
         stream = sys.stderr if settings.output.json == "-" else sys.stdout
@@ -50,8 +50,8 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(str(error)) from None
 
 
-def _put_own_tools_first() -> None:
-    """Let every command find the tools of this environment, as if it were activated."""
+def _extend_path() -> None:
+    """Put the tools of this Python environment first on `PATH`, as activating it would."""
     folder = str(Path(sys.executable).parent)
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     if folder not in folders:

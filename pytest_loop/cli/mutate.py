@@ -21,7 +21,7 @@ _NOTHING_TO_DO = 5  # pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def main(words: Sequence[str]) -> int:
-    """Run mutants, print the survivors, and return the exit code."""
+    """Run mutants, print those that survive, and return the exit code."""
     values = _make_parser().parse_args(words)
     folder = Path.cwd()
     for path in values.paths:
@@ -47,11 +47,14 @@ def main(words: Sequence[str]) -> int:
     else:
         for line in render_result(result):
             print(line)
-    return 0 if comparison is None or OPERATORS[comparison[0]](result.score, comparison[1]) else 1
+    if comparison is None:
+        return 0
+    operator, threshold = comparison
+    return 0 if OPERATORS[operator](result.score, threshold) else 1
 
 
 def render_result(result: MutationResult) -> Iterator[str]:
-    """Render one line per survivor and a summary."""
+    """Render a line for each survivor, a summary, and the next step."""
     for survivor in result.survivors:
         yield f"{survivor.path}:{survivor.line}: {survivor.describe()}"
     yield result.summarise()
@@ -59,7 +62,7 @@ def render_result(result: MutationResult) -> Iterator[str]:
         yield "next: write a test that fails with one of these changes, and run this command again"
 
 
-def _read_seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     """Return a positive number of seconds; raise `ValueError` for anything else."""
     seconds = float(text)
     if not 0 < seconds < float("inf"):
@@ -67,7 +70,7 @@ def _read_seconds(text: str) -> float:
     return seconds
 
 
-_read_seconds.__name__ = "seconds"  # argparse names the type in its message
+_parse_seconds.__name__ = "seconds"  # argparse names the type in its message
 
 
 def _make_parser() -> Parser:
@@ -80,7 +83,7 @@ def _make_parser() -> Parser:
     parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="tests to run (default: all)")
     parser.add_argument(
         "--limit",
-        type=_read_seconds,
+        type=_parse_seconds,
         default=DEFAULT_SECONDS,
         metavar="SECONDS",
         help="at most this long (default: 60)",
