@@ -1,4 +1,4 @@
-"""Calls of git that run no code from the repository and end in bounded time: an agent may have written all of it.
+"""Call git so that it runs no code from the repository and ends in time: an agent may have written all of it.
 
 Contents go through a private git folder with a configuration of its own, which shares only the objects with the
 repository. Calls in the repository itself override every setting that names a program.
@@ -33,7 +33,7 @@ _SETTINGS = {
     "core.gitProxy": "false",
     "core.alternateRefsCommand": "false",
     "core.logAllRefUpdates": "false",
-    "core.protectNTFS": "false",  # names that other systems reject are allowed
+    "core.protectNTFS": "false",  # allow file names that only other systems reject
     "core.protectHFS": "false",
     "credential.helper": "",
     "diff.external": "false",
@@ -42,10 +42,11 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
     "gpg.program": "false",
-    "safe.directory": "*",  # the tests of the repository run in any case
+    "safe.directory": "*",  # another owner is no reason to refuse: the session runs the repository's tests anyway
 }
 _ENVIRONMENT = {
     "LC_ALL": "C",
+    "HOME": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -57,7 +58,7 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
-_INHERITED = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_INHERITED_VARIABLES = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class GitError(LoopError):
@@ -76,11 +77,12 @@ class Git:
 
     @classmethod
     def locate(cls, folder: Path, timeout: float = TIMEOUT) -> Git:
-        """Find the git program of this machine."""
+        """Find the git program of this machine; raise `GitError` if there is none."""
         program = shutil.which("git")
         if program is None:
             raise GitError("git is not installed here")
-        return cls(os.path.abspath(program), folder, timeout)  # noqa: PTH100 - a link keeps its name
+        # Not resolved: a link may point to a launcher that goes by the name of the link.
+        return cls(str(Path(program).absolute()), folder, timeout)
 
     def run(self, *words: str, data: bytes = b"") -> bytes:
         """Run a git command and return its output; raise `GitError` if it fails or takes too long."""
@@ -89,11 +91,11 @@ class Git:
         with process:
             try:
                 output, errors = process.communicate(data, self.timeout)
-            except subprocess.TimeoutExpired:
-                _kill_group(process)
-                raise GitError(f"git {words[0]} did not end within {self.timeout:g} seconds") from None
-            except BaseException:
-                _kill_group(process)
+            except BaseException as error:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise GitError(f"git {words[0]} did not end within {self.timeout:g} seconds") from None
                 raise
         if process.returncode != 0:
             message = shorten(errors.decode("utf-8", "replace")) or f"exit code {process.returncode}"
@@ -101,12 +103,12 @@ class Git:
         return output
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
         try:
             return subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env={**inherited, **_ENVIRONMENT, "HOME": os.devnull, **self.env},
+                env={**environment, **_ENVIRONMENT, **self.env},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -131,8 +133,3 @@ class Git:
             (folder / "config").write_text(f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = true\n{extension}")
             env = {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": os.fspath(objects)}
             yield Git(self.program, folder, self.timeout, env)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
