@@ -1,4 +1,4 @@
-"""Add evidence to the reports of items; a rule that does not block never fails the session."""
+"""Add evidence to the reports of items; let no item fail the session whose rules do not block."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.items import VOTES, FixtureRuleItem, RuleFailed, RuleItem
 
 _LAST_LINES = 15
-# How pytest ends a shortened comparison.
-_ADVICE = "\n  Use -v to get more diff"
+# pytest ends a shortened comparison with this.
+_DIFF_ADVICE = "\n  Use -v to get more diff"
 
 
 class Reports:
-    """The plugin that adds evidence to reports; it is active where items run: in the session, or in each worker."""
+    """The plugin that adds evidence to reports, registered where items run: in the session, or in each worker."""
 
     def __init__(self, binding: Binding, baseline_failures: Collection[str]) -> None:
         self.binding = binding
@@ -46,41 +46,43 @@ class Reports:
     def _apply_evidence(
         self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]
     ) -> None:
-        """Add the evidence to the report, and change the outcome if the rule does not block."""
-        main = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
+        """Add the evidence to the report, and change the outcome if no rule of the item blocks."""
+        strictest = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
         failed_before = all(key in self.baseline_failures for key in rules)
-        is_call = report.when == "call" or not report.failed
-        shown = _choose_status(item, evidence, main, failed_before) if is_call else "error"
+        if report.failed and report.when != "call":
+            status = "error"
+        else:
+            status = _choose_status(item, evidence, strictest, failed_before)
         report.loop = {  # type: ignore[attr-defined]
             "evidence": evidence.model_dump(mode="json", exclude_defaults=True),
-            "shown": shown,
-            "severity": main.severity.value,
-            "phase": main.phase.value,
+            "shown": status,
+            "severity": strictest.severity.value,
+            "phase": strictest.phase.value,
         }
-        if shown in ("warned", "info", "missed", "known"):
+        if status in ("warned", "info", "missed", "known"):
             report.outcome = "passed"
         if evidence.outcome is Outcome.ASSUMED:
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.reportinfo()[1] or 0) + 1, evidence.text)
-        _add_junit_properties(item, report, main, decide_verdict(main, evidence.outcome))
+        _add_junit_properties(item, report, strictest, decide_verdict(strictest, evidence.outcome))
 
 
 def add_junit_scores(config: pytest.Config, evaluations: Sequence[CriteriaScore]) -> None:
     """Add the scores to JUnit XML; the plugin that writes it offers a method and no hook."""
     for plugin in config.pluginmanager.get_plugins():
-        add = getattr(plugin, "add_global_property", None)
-        for evaluation in evaluations if add is not None else ():
-            name = "loop.score" if len(evaluations) == 1 else f"loop.score.{evaluation.criteria}"
-            add(name, f"{float(evaluation.score):.4g}")  # type: ignore[misc]
+        if add_property := getattr(plugin, "add_global_property", None):
+            for evaluation in evaluations:
+                name = "loop.score" if len(evaluations) == 1 else f"loop.score.{evaluation.criteria}"
+                add_property(name, f"{float(evaluation.score):.4g}")
 
 
-def _add_junit_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
+def _add_junit_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, verdict: Verdict) -> None:
     """Add the rule to the JUnit properties of an item; a later stage of the item replaces them."""
     properties = {
         "loop.severity": rule.severity.value,
         "loop.weight": f"{float(rule.weight):g}",
         "loop.phase": rule.phase.value,
-        "loop.verdict": answer.value,
+        "loop.verdict": verdict.value,
     }
     item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in properties]
     item.user_properties += properties.items()
@@ -109,14 +111,13 @@ def _find_reason(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     crash = getattr(report.longrepr, "reprcrash", None)
-    return crash.message.partition(_ADVICE)[0].rstrip() if crash else str(report.longrepr or "")
+    return crash.message.partition(_DIFF_ADVICE)[0].rstrip() if crash else str(report.longrepr or "")
 
 
 def _make_finding(report: pytest.TestReport, root: Path) -> Finding:
-    """Return the message of a failing test, where it was raised, and the last lines of its traceback."""
-    crash = getattr(report.longrepr, "reprcrash", None)
+    """Return the message of a failing test, the line that raised it, and the last lines of its traceback."""
     where = ""
-    if crash:
+    if crash := getattr(report.longrepr, "reprcrash", None):
         path = Path(crash.path)
         where = f"{path.relative_to(root).as_posix() if path.is_relative_to(root) else path}:{crash.lineno}"
     lines = report.longreprtext.splitlines()
@@ -124,7 +125,7 @@ def _make_finding(report: pytest.TestReport, root: Path) -> Finding:
 
 
 def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_before: bool) -> str:
-    """Return the word under which pytest counts the item."""
+    """Return the word under which pytest counts the item in its summary."""
     if evidence.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED):
         return "reused" if evidence.reused else str(evidence.outcome.value)
     if evidence.outcome is Outcome.ASSUMED:
@@ -135,11 +136,11 @@ def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_bef
         return "warned" if rule.severity is Severity.WARN else "info"
     if evidence.outcome is Outcome.UNCHECKED:
         return "error"
-    return "missed" if _is_undecided(item, rule) else str(evidence.outcome.value)
+    return "missed" if _can_pass(item, rule) else str(evidence.outcome.value)
 
 
-def _is_undecided(item: pytest.Item, rule: Rule) -> bool:
-    """Return whether the rule passed, or can still pass with its other repeats."""
+def _can_pass(item: pytest.Item, rule: Rule) -> bool:
+    """Return whether enough repeats of a rule passed, or still can."""
     if rule.repeat == 1 or not isinstance(item, (RuleItem, FixtureRuleItem)):
         return False
     return item.session.stash[VOTES].decide(item.key, rule.need) is not False
