@@ -1,4 +1,4 @@
-"""Use a function of the project as an agent (`python:module:callable`), in a process that lasts as long as the run."""
+"""Use a function of the project as an agent (`python:module:callable`), in a process that lives as long as the run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pytest_loop.processes.fenced_process import FencedProcess, open_process
 from pytest_loop.processes.pipes import Pipes
 
 _MAX_LAST_CHUNKS = 64
-# A module that uses these may have names that do not occur in its source.
+# A module that uses one of these may define names that do not occur in its source.
 _DYNAMIC_NAMES = frozenset({"__getattr__", "exec", "globals", "setattr", "vars"})
 _MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six bytes
 # Not `-m`: it puts the working folder first on the path, where a `json.py` would replace the standard library's.
@@ -42,7 +42,7 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Call a function in a process that keeps its globals; PREPARE, which runs beside PRODUCE, has a second process."""
+    """Call a function in a process that keeps its globals; PREPARE, which runs beside PRODUCE, has its own process."""
 
     def __init__(self, reference: str, root: Path, name: str = "") -> None:
         module, _, function = reference.partition(":")
@@ -50,7 +50,8 @@ class PythonAgent:
             raise AgentUnavailableError(f"expected python:module:callable, found 'python:{reference}'")
         self.name = name or f"python:{reference}"
         command = [sys.executable, "-c", _SERVE, module, function]
-        self._callers = {is_beside: _Caller(self.name, command, root) for is_beside in (False, True)}
+        self._caller = _Caller(self.name, command, root)
+        self._prepare_caller = _Caller(self.name, command, root)
         spec = _find_module(module, root)
         if spec is None:
             raise AgentUnavailableError(
@@ -61,15 +62,16 @@ class PythonAgent:
             raise AgentUnavailableError(f"{self.name}: {problem}")
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        return self._callers[request.step == Step.PREPARE.value].answer(request, watch)
+        caller = self._prepare_caller if request.step == Step.PREPARE.value else self._caller
+        return caller.answer(request, watch)
 
     def close(self) -> None:
-        for caller in self._callers.values():
-            caller.close()
+        self._caller.close()
+        self._prepare_caller.close()
 
 
 class _Caller:
-    """Start a process with the first request; it imports the module once, and answers one request at a time."""
+    """Start a process at the first request; it imports the module once, and answers one request at a time."""
 
     def __init__(self, name: str, command: list[str], root: Path) -> None:
         self.name = name
@@ -89,9 +91,9 @@ class _Caller:
 
     def close(self) -> None:
         busy_server = self._server
-        if not self._lock.acquire(timeout=child.GRACE_PERIOD):  # another thread still reads from it, and closes it
+        if not self._lock.acquire(timeout=child.GRACE_PERIOD):
             if busy_server is not None:
-                busy_server.stop()
+                busy_server.kill()  # the thread that still reads from it closes it
             return
         try:
             server, self._server = self._server, None
@@ -101,13 +103,13 @@ class _Caller:
             self._lock.release()
 
     def _ask(self, server: _ServerProcess, request: AgentRequest, watch: Watch) -> AgentReply | AgentError:
-        """Return the answer of the function; after any other error, end the process (the next request starts one)."""
+        """Return the function's reply or error; after any other error, end the process and raise it."""
         deadline = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
             return self._parse_answer(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
         except BaseException:
             self._server = None
-            server.end()
+            server.close()
             raise
 
     def _parse_answer(
@@ -129,15 +131,15 @@ class _Caller:
 
 
 def _find_module(module: str, root: Path) -> ModuleSpec | None:
-    """Find a module of the project or an installed one without importing it; of a submodule, find the package."""
+    """Find a module of the project, or an installed one, without importing it; for a submodule, find its package."""
     package = module.partition(".")[0]
-    with contextlib.suppress(ValueError):  # a name that cannot be imported
+    with contextlib.suppress(ValueError):  # such a name cannot be imported
         return PathFinder.find_spec(package, [str(root)]) or importlib.util.find_spec(package)
     return None
 
 
 def _find_problem(module: str, function: str, spec: ModuleSpec) -> str:
-    """Return why the source of a module cannot have a function, or an empty text; submodules are not looked at."""
+    """Return why a module cannot define a function, or an empty text; submodules are not read."""
     if "." in module or not spec.origin or not spec.origin.endswith(".py"):
         return ""
     try:
@@ -153,7 +155,7 @@ def _find_problem(module: str, function: str, spec: ModuleSpec) -> str:
 
 
 class _ServerProcess:
-    """The process: requests go to its standard input, and answers come through another pipe."""
+    """The process that calls the function: requests go to its standard input, answers come through another pipe."""
 
     def __init__(self, command: list[str], root: Path, workspace: Path, fence: Fence | None) -> None:
         self._mark = uuid.uuid4().hex
@@ -177,7 +179,7 @@ class _ServerProcess:
             os.close(child_end)
 
     def ask(self, line: bytes, deadline: child.Deadline, on_output: Callable[[bytes], None]) -> bytes | child.Ending:
-        """Return the answer line, incomplete if the process ended, or the reason why it has to end."""
+        """Return the answer line, incomplete if the process ended, or why the process has to be ended."""
         answer = bytearray()
 
         def read(data: bytes) -> None:
@@ -192,31 +194,33 @@ class _ServerProcess:
                 pipes.transfer(child.POLL_INTERVAL)
                 if ending := deadline.find_ending():
                     return ending
-            all(pipes.transfer(0) for _ in range(_MAX_LAST_CHUNKS))  # the output before the answer or the end
+            for _ in range(_MAX_LAST_CHUNKS):  # read the output before the answer or the end
+                if not pipes.transfer(0):
+                    break
         return bytes(answer)
 
     def wait(self) -> int:
         return self._process.wait()
 
     def finish(self) -> None:
-        """Wait a short time for the process to end by itself, then end it."""
+        """Let the process end by itself within a short time, then close it."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(child.GRACE_PERIOD)
-        self.end()
+        self.close()
 
-    def end(self) -> None:
+    def close(self) -> None:
         try:
-            self.stop()
+            self.kill()
         finally:
             for stream in (self._process.stdin, self._process.stdout):
                 with contextlib.suppress(OSError):
                     stream.close()  # type: ignore[union-attr]
             os.close(self._answers)
 
-    def stop(self) -> None:
-        """End the process and its descendants; our ends of its pipes stay open for a thread that still reads."""
+    def kill(self) -> None:
+        """End the process and its descendants; its pipes stay open for a thread that still reads."""
         try:
             child.end_group(self._process)
         finally:
@@ -226,5 +230,5 @@ class _ServerProcess:
 
 def _encode_request(request: AgentRequest) -> bytes:
     fields = {**vars(request), "critique": [issue.model_dump(mode="json") for issue in request.critique]}
-    del fields["repair_task"]  # has a function
+    del fields["repair_task"]  # it holds a function, which JSON cannot
     return json.dumps(fields, default=str).encode() + b"\n"
