@@ -20,10 +20,9 @@ def render_client_lines(clients: Iterable[Client]) -> Iterator[str]:
     installed = [client for client in clients if client.path]
     width = max((len(client.name) for client in installed), default=0)
     for client in installed:
-        abilities = [words for field, words in _ABILITIES if getattr(client, field)] or ["reports nothing"]
+        abilities = [ability for field, ability in _ABILITIES if getattr(client, field)] or ["reports nothing"]
         yield f"{client.name:<{width}}  {_format_version(client)}: {', '.join(abilities)}"
-    missing = ", ".join(client.name for client in clients if not client.path)
-    if missing:
+    if missing := ", ".join(client.name for client in clients if not client.path):
         yield f"not installed: {missing}"
     yield "built in: builtin, which needs no model and repairs Python code"
 
