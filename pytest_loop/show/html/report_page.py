@@ -54,7 +54,7 @@ def render_report(
         change=whole_change,
         document=document,
         iterations=iterations,
-        edits=[edit for iteration in iterations for edit in iteration.edits],
+        has_edits=any(iteration.edits for iteration in iterations),
         ledger=build_ledger(events, state.setup.agents),
         escalation=_build_escalation(state),
         origin=state.setup.origin,

@@ -1,4 +1,4 @@
-"""The timeline of a run: what happened in each iteration, in the order of the events."""
+"""Build the timeline of a run: the rows of each iteration, in the order of the events."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pytest_loop.core.events.run_payloads import (
     RefinementDone,
     StepPayload,
 )
+from pytest_loop.core.model.evaluation import Complaint
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
 from pytest_loop.core.text.wording import name_step
 from pytest_loop.show.html.diff_view import DiffRenderer, DiffView
@@ -27,7 +28,7 @@ from pytest_loop.show.job_summary import EvaluationEntry, list_evaluations
 
 @dataclass(frozen=True)
 class Edit:
-    """The edit of an agent in one step; `facts` are its time, tokens and cost as far as they are known."""
+    """The edit of an agent in one step; `facts` are its time, tokens and cost, `before` and `after` are hashes."""
 
     step: str
     agent: str
@@ -35,27 +36,24 @@ class Edit:
     diff: DiffView
     before: str
     after: str
-    recalled: tuple[str, ...]
-    report: str
-    prompt: str
-    answer: str
+    payload: EditPayload
 
     @property
-    def is_same(self) -> bool:
+    def is_unchanged(self) -> bool:
         return bool(self.after) and self.before == self.after
 
 
 @dataclass(frozen=True)
-class JudgedEntry:
-    """One evaluation beside the one before; `new` are failures that the one before did not have."""
+class EvaluationView:
+    """One evaluation; `new_failures` are those that the evaluation before did not have."""
 
     entry: EvaluationEntry
-    new: tuple[Any, ...]
+    new_failures: tuple[Complaint, ...]
     seconds: str
 
 
 @dataclass(frozen=True)
-class Item:
+class Row:
     """One row of the timeline; `kind` names the part of the template that shows `value`."""
 
     kind: str
@@ -69,56 +67,56 @@ class Iteration:
     """One iteration, and its rows in order."""
 
     number: int
-    items: list[Item] = field(default_factory=list)
-
-    @property
-    def evaluations(self) -> list[JudgedEntry]:
-        return [item.value for item in self.items if item.kind == "evaluation"]
+    rows: list[Row] = field(default_factory=list)
 
     @property
     def edits(self) -> list[Edit]:
-        return [item.value for item in self.items if item.kind == "edit"]
+        return [row.value for row in self.rows if row.kind == "edit"]
+
+    @property
+    def last_evaluation(self) -> EvaluationView | None:
+        return next((row.value for row in reversed(self.rows) if row.kind == "evaluation"), None)
 
 
 def build_timeline(events: Sequence[Event], agents: Sequence[str], diffs: DiffRenderer) -> list[Iteration]:
-    """Build the iterations of a run; steps that say nothing are left out."""
-    evaluations = iter(_list_evaluations(events))
+    """Build the iterations of a run; events without anything to show are left out."""
+    evaluations = _build_evaluations(events)
     iterations: list[Iteration] = []
     for event in events:
-        if isinstance(event.payload, EvaluationDone):
-            item: Item | None = Item("evaluation", next(evaluations))
-        elif isinstance(event.payload, EditPayload):
-            item = Item("edit", _build_edit(event, event.payload, agents, diffs))
-        else:
-            item = _build_item(event, agents)
-        if item:
+        if row := _build_row(event, evaluations, agents, diffs):
             if not iterations or iterations[-1].number != event.iteration:
                 iterations.append(Iteration(event.iteration))
-            iterations[-1].items.append(item)
+            iterations[-1].rows.append(row)
     return iterations
 
 
-def _build_item(event: Event, agents: Sequence[str]) -> Item | None:
+def _build_row(
+    event: Event, evaluations: Iterator[EvaluationView], agents: Sequence[str], diffs: DiffRenderer
+) -> Row | None:
     match event.payload:
+        case EvaluationDone():
+            return Row("evaluation", next(evaluations))
+        case EditPayload() as edit:
+            return Row("edit", _build_edit(event, edit, agents, diffs))
         case PhaseError(reason=reason, agent=agent) if reason:
-            return Item("error", reason, name_step(find_step(event)), agent)
+            return Row("error", reason, name_step(find_step(event)), agent)
         case PlanCreated(plan=plan) if plan:
-            return Item("plan", plan)
+            return Row("plan", plan)
         case CritiqueDone() as critique if critique.issues:
-            return Item("critique", critique)
+            return Row("critique", critique)
         case Answered() as answer if answer.text:
-            return Item("answer", answer)
+            return Row("answer", answer)
         case StepPayload() as step if step.prompt:
-            return Item("request", step, name_step(find_step(event)), find_agent(event, agents))
+            return Row("request", step, name_step(find_step(event)), find_agent(event, agents))
     return None
 
 
-def _list_evaluations(events: Sequence[Event]) -> Iterator[JudgedEntry]:
+def _build_evaluations(events: Sequence[Event]) -> Iterator[EvaluationView]:
     payloads = [event.payload for event in events if isinstance(event.payload, EvaluationDone)]
     failing: frozenset[str] = frozenset()
     for entry, payload in zip(list_evaluations(events), payloads, strict=True):
-        new = tuple(complaint for complaint in entry.evaluation.failed if complaint.id not in failing)
-        yield JudgedEntry(entry, new, format_seconds(payload.seconds) if payload.seconds else "")
+        new_failures = tuple(complaint for complaint in entry.evaluation.failed if complaint.id not in failing)
+        yield EvaluationView(entry, new_failures, format_seconds(payload.seconds) if payload.seconds else "")
         failing = frozenset(complaint.id for complaint in entry.evaluation.failed)
 
 
@@ -137,8 +135,5 @@ def _build_edit(event: Event, payload: EditPayload, agents: Sequence[str], diffs
         diff=diffs.render(payload.diff),
         before=before[:SHORT_HASH_LENGTH],
         after=(payload.artifact_hash or "")[:SHORT_HASH_LENGTH],
-        recalled=payload.recalled,
-        report=payload.report,
-        prompt=payload.prompt,
-        answer=payload.answer,
+        payload=payload,
     )
