@@ -36,12 +36,9 @@ def main(words: Sequence[str]) -> int:
         if not values.json:
             print(f"running mutants for at most {values.limit:g} s", flush=True)
         result = measure_mutants(request)
-    except MutationError as error:
+    except (MutationError, ValueError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        return _NOTHING_TO_DO
-    except ValueError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        return _NOTHING_TO_DO if isinstance(error, MutationError) else USAGE_ERROR
     if values.json:
         print(result.model_dump_json(indent=2))
     else:
