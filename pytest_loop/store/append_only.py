@@ -22,7 +22,7 @@ class AppendOnlyFile:
         """Append bytes and flush them to disk; return how another process changed the file since the last call."""
         interference = ""
         if self._descriptor >= 0:
-            interference = self._restore_if_removed()
+            interference = self._undo_removal()
         elif self.path.exists():
             self._open()
         else:  # create the file together with its first bytes
@@ -43,7 +43,7 @@ class AppendOnlyFile:
             self._descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_APPEND)
             self._length = os.fstat(self._descriptor).st_size
 
-    def _restore_if_removed(self) -> str:
+    def _undo_removal(self) -> str:
         """Write the file again if it was deleted or replaced; return what happened to it, or an empty string."""
         if disk.is_same_file(self.path, self._descriptor):
             expected_length, self._length = self._length, os.fstat(self._descriptor).st_size
