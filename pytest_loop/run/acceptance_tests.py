@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -121,7 +121,7 @@ class AcceptanceTests:
         names = {*self._list_project_names(), *re.findall(r"\w+", self.context.state.task.prompt.lower())}
         collected = _list_collected_files(self.result)
         for path in self.paths:
-            failures = {name: text for name, text in self._list_failures() if name.partition("::")[0] == path}
+            failures = self._find_failures([path])
             if path not in collected:
                 yield f"{path}: pytest collects nothing from it"
             elif not failures:
@@ -130,12 +130,13 @@ class AcceptanceTests:
                 if problem := explain_wrong_failure(text, names, self._read(path)):
                     yield f"{name} fails for the wrong reason: {problem}"
 
-    def _list_failures(self) -> Iterator[tuple[str, str]]:
-        """Yield each item and module that does not pass, with its messages."""
-        yield from self.result.problems.items()
-        for node_id, evidence in self.result.evidence.items():
+    def _find_failures(self, paths: Collection[str]) -> dict[str, str]:
+        """Return the messages of each item and module in these files that does not pass."""
+        failures = dict(self.result.problems)
+        for name, evidence in self.result.evidence.items():
             if evidence.outcome in _FAILURES:
-                yield node_id, f"{evidence}\n{evidence.text}"
+                failures[name] = f"{evidence}\n{evidence.text}"
+        return {name: text for name, text in failures.items() if name.partition("::")[0] in paths}
 
     def _list_project_names(self) -> Iterator[str]:
         """Yield the names of modules and folders of the project."""
@@ -152,9 +153,8 @@ class AcceptanceTests:
             lines = [f"  | {reveal_hidden(line)}" for line in self._read(path).splitlines()]
             yield f"  {path}"
             yield from limit_lines(lines, _MAX_SHOWN_LINES, f"  ... and {{}} more lines, see {path}")
-        for name, text in self._list_failures():
-            if name.partition("::")[0] in paths:
-                yield f"  fails: {shorten(name)}: {shorten(_find_cause(text))}"
+        for name, text in self._find_failures(paths).items():
+            yield f"  fails: {shorten(name)}: {shorten(_find_cause(text))}"
 
     def confirm(self) -> bool:
         """Show the tests, and let the user confirm them; return False if the files were edited meanwhile.
