@@ -80,7 +80,10 @@ class ManifestDialogue:
     tries_case: bool = True
 
     def write(self) -> bool:
-        """Write the manifest, unless the user declines; raise `EOFError` at the end of the input."""
+        """Write the manifest unless the user declines, and return whether it was written.
+
+        Raises `EOFError` at the end of the input.
+        """
         if self.console.can_ask:
             self._ask_for_fields()
         else:
@@ -104,9 +107,9 @@ class ManifestDialogue:
         self.console.print_line("Enter takes what stands in brackets, `none` leaves a field out.")
         self._ask_for_missing([field for field in FIELDS if field.question and not field.is_advanced])
         if not self.manifest.has_judge:
-            good = self._read("Nothing judges yet. What does a good output look like, for an agent that judges it? ")
-            if good:
-                self.manifest.write_reviewer(good)
+            question = "Nothing judges yet. What does a good output look like, for an agent that judges it? "
+            if description := self._read(question):
+                self.manifest.write_reviewer(description)
         if self.console.confirm("Name a second judge, prompts, documents or a limit of iterations?"):
             self._ask_for_missing([field for field in FIELDS if field.is_advanced])
 
@@ -166,11 +169,10 @@ class ManifestDialogue:
 
     def _show_and_confirm(self, *, is_working: bool) -> bool:
         """Show the manifest, and return whether to write it: one that does not work only if the user says so."""
-        if not is_working and not self.console.can_ask:
-            return False
-        self.console.print_lines(["", *self.manifest.render().splitlines(), ""])
+        if is_working or self.console.can_ask:
+            self.console.print_lines(["", *self.manifest.render().splitlines(), ""])
         if not self.console.can_ask:
-            return True
+            return is_working
         if not is_working:
             return self.console.confirm(f"It does not work yet. Write {self.manifest.path} all the same?")
         return self._read(f"Write {self.manifest.path}? [Y/n] ").lower() in YES_BY_DEFAULT
