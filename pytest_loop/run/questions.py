@@ -26,6 +26,7 @@ from pytest_loop.inference.gates import (
     render_success_question,
 )
 from pytest_loop.inference.task_phrases import parse_task
+from pytest_loop.run.console import YES
 
 Ask = Callable[[str], str]
 Answer = TypeVar("Answer")
@@ -37,7 +38,10 @@ _PLATEAU_ANSWERS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 @dataclass(frozen=True)
 class Gates:
-    """Ask the user where `confirm` and the task want it; `read_answer` returns None at the end of input."""
+    """Ask the user where `confirm` and the task want it, unless `is_agreed` says that the user agreed to everything.
+
+    `read_answer` returns None at the end of input.
+    """
 
     confirm: Confirm = Confirm.SHAPE
     is_agreed: bool = False
@@ -76,7 +80,7 @@ class Gates:
         if decision is not GateDecision.ASK:
             return decision is GateDecision.PASS
         answer = self.read_answer("judge the work by these tests? [y/N] ")
-        return None if answer is None else answer.lower() in ("y", "yes")
+        return None if answer is None else answer.lower() in YES
 
     def review(self, state: RunState) -> ReviewDone | None:
         """Return the user's opinion of a result that passes; None without a question, or if there is one already."""
