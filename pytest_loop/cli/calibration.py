@@ -56,7 +56,7 @@ class Calibrator:
             self.calibration = Calibration(case.id, attempt.passed, tuple(self.errors))
             if not is_fixed:
                 break
-            experiment = self.load()
+            experiment = self.load()  # the user may have edited the manifest
         return experiment
 
     def _ask_for_fix(self, error: str) -> bool:
