@@ -20,15 +20,13 @@ class AppendOnlyFile:
 
     def append(self, data: bytes) -> str:
         """Append bytes and flush them to disk; return how another process changed the file since the last call."""
-        interference = ""
-        if self._descriptor >= 0:
-            interference = self._undo_removal()
-        elif self.path.exists():
+        if self._descriptor < 0:
+            if not self.path.exists():  # create it together with its first bytes
+                disk.write_atomically(self.path, data)
+                self._open()
+                return ""
             self._open()
-        else:  # create the file together with its first bytes
-            disk.write_atomically(self.path, data)
-            self._open()
-            return ""
+        interference = self._undo_removal()
         # The other process may have written half a line.
         self._write(b"\n" + data if interference else data)
         return interference
