@@ -30,9 +30,9 @@ _POLL_SECONDS = 0.05
 
 
 def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
-    """Continue a run in a background process, and return the exit code of this process.
+    """Continue a run in a background process, and return the exit code of the process that started it.
 
-    The process has a session of its own, so that no terminal ends it, and writes its output to the log of the run.
+    Closing the terminal does not end the background process; it writes its output to the log of the run.
     """
     files.release()
     arguments = [*build_resume_arguments(settings.arguments), f"--loop-resume={files.alias}"]
@@ -59,10 +59,10 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
     return 0
 
 
-def count_attempt(files: RunFiles, *, force: bool) -> int:
-    """Return the number of this attempt to resume a run whose process died, 0 if it did not die.
+def check_attempts(files: RunFiles, *, force: bool) -> int:
+    """Return which attempt to resume a killed run this is, 0 if its process did not die.
 
-    Raises `StateError` after too many attempts in the same place.
+    Raises `StateError` after too many attempts at the same step.
     """
     if files.owner is not Owner.DEAD:
         return 0
@@ -117,7 +117,7 @@ def get_exit_code(state: RunState) -> int:
 
 
 def pause(settings: Settings, store: Store, console: Console) -> int:
-    """Ask the process of a run to leave it where it stands."""
+    """Ask the process of a run to end, so that the run can be resumed."""
     files = find_active_run(store, settings.start.alias or settings.commands.pause, "pause")
     if not files.is_busy:
         console.print_line(f"no process works on {files.alias}: {describe_status(files.read()[0], files)}")

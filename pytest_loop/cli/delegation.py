@@ -27,14 +27,14 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 @dataclass(frozen=True)
 class Delegation:
-    """Other processes for the arguments of this one."""
+    """The choice of the process that executes this command line."""
 
     store: Store
     settings: Settings
     console: Console
 
     def delegate(self) -> int | None:
-        """Return the exit code of the other process; None if this process is the right one."""
+        """Execute the command line in another process if it belongs there, and return the exit code; None if not."""
         settings = self.settings
         if settings.commands.resume is not None:
             files = find_run(self.store, settings.start.alias or settings.commands.resume)
@@ -48,15 +48,15 @@ class Delegation:
         return self._start_in_worktree(self.store.get_run(alias))
 
     def detach(self, files: RunFiles) -> int:
-        """Continue a run in the background, and return the exit code of this process."""
-        background.count_attempt(files, force=self.settings.start.force)
+        """Continue a run in the background, and return the exit code of the process that started it."""
+        background.check_attempts(files, force=self.settings.start.force)
         exit_code = background.detach(files, self.settings, self.console.print_line)
         if self.settings.output.json == "-":
             write_json(build_result(files, *files.read()), "-", self.console.print_line)
         return exit_code
 
     def _start_in_worktree(self, files: RunFiles) -> int:
-        """Start a run in a new work tree, which is removed if the run does not start."""
+        """Start a run in a new worktree, which is removed if the run does not start."""
         worktree = Worktree(self.store.project, files.worktree)
         try:
             worktree.create(ScanScope(self.store.folder_in_project), get_branch(files.alias))
@@ -70,10 +70,10 @@ class Delegation:
 
     def _run_in_worktree(self, files: RunFiles, arguments: Sequence[str]) -> int:
         project, folder = self.store.project, self.settings.folder
-        worktree = Worktree(project, files.worktree).project
-        words = [*build_worktree_arguments(arguments, project, worktree, folder), "-o", f"loop_dir={self.store.root}"]
+        copy = Worktree(project, files.worktree).project
+        words = [*build_worktree_arguments(arguments, project, copy, folder), "-o", f"loop_dir={self.store.root}"]
         sys.stdout.flush()
-        child_folder = worktree / folder.relative_to(project) if folder.is_relative_to(project) else worktree
+        child_folder = copy / folder.relative_to(project) if folder.is_relative_to(project) else copy
         process = subprocess.Popen([sys.executable, "-c", START_SCRIPT, *words], cwd=child_folder)
         while True:
             try:

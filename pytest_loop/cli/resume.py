@@ -37,7 +37,7 @@ from pytest_loop.workspace.seal import format_path_pattern
 def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunState, RunFiles]:
     """Return a run that this process now owns; a run that is over stays so unless something lets it continue."""
     files = find_run(store, settings.start.alias or settings.commands.resume)
-    attempt = background.count_attempt(files, force=settings.start.force)
+    attempt = background.check_attempts(files, force=settings.start.force)
     try:
         store.acquire_run(files, is_new=False, force=settings.start.force)
     except BusyError as error:
@@ -52,7 +52,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
             f"{files.snapshot}, or start a run with --loop-task and --loop-template ({', '.join(list_templates())})"
         )
     try:
-        event = reopen(state, settings, can_review=console.can_ask or settings.start.yes)
+        event = make_reopening_event(state, settings, can_review=console.can_ask or settings.start.yes)
         is_adopted = files.trust is Trust.UNKNOWN and not (event is None and state.is_over)
         if is_adopted:
             _confirm_unsigned(files, settings, console)
@@ -105,19 +105,17 @@ def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
     yield from ending_text.render_step_errors(state)
     if isinstance(event.payload, Answered) and event.payload.text:
         yield f"answered: {shorten(event.payload.text)}"
-    raised = event.payload.dump()
-    limits = [f"{name} {raised[name]:g}" for name in LimitsRaised.model_fields if name in raised]
+    values = event.payload.dump()
+    limits = [f"{name} {values[name]:g}" for name in LimitsRaised.model_fields if name in values]
     if limits:
         yield f"raised: {', '.join(limits)}"
 
 
-def reopen(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
+def make_reopening_event(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
     """Return the event that reopens a run or tells it an answer, or None if there is nothing new.
 
-    An answer that was recorded before a crash is not recorded again.
-
-    A run reopens with an answer, if the limit that stopped it was raised, if it waits for a confirmation that can be
-    given now, or at once, if no more than the command is needed (after a set-up was fixed, for example).
+    A run reopens after an answer, after its limit was raised, or if it waits for a confirmation that can be given now.
+    After some stop reasons the command alone is enough. An answer recorded before a crash is not recorded again.
     """
     raised = _find_raised_limits(state, settings)
     row = find_row(state.stop.reason)
@@ -180,8 +178,8 @@ def ask_for_answer(state: RunState, settings: Settings, console: Console) -> Set
 
     A run that was stopped on request has no question, and neither has one whose review was left open just now.
     """
-    is_left = parse_reason(state.stop.reason) is Reason.USER_STOP or state.is_review_pending
-    if not can_ask(settings, console) or not state.is_over or state.stop.passed or is_left:
+    has_no_question = parse_reason(state.stop.reason) is Reason.USER_STOP or state.is_review_pending
+    if not can_ask(settings, console) or not state.is_over or state.stop.passed or has_no_question:
         return None
     text = console.read_answer("your answer (empty leaves the run as it is): ")
     if not text or not text.strip():

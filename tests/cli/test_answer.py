@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.cli.resume import ask_for_answer, make_answer, reopen, resume_run
+from pytest_loop.cli.resume import ask_for_answer, make_answer, make_reopening_event, resume_run
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
@@ -138,7 +138,7 @@ def test_answer_is_recorded_once_if_it_is_given_again_after_a_crash(
 ) -> None:
     state = fail_comparison()
     for text in (first, second):
-        event = reopen(state, make_settings(tmp_path, text), can_review=False)
+        event = make_reopening_event(state, make_settings(tmp_path, text), can_review=False)
         state = RUN_MACHINE.apply(state, event) if event else state
     assert [answer.text for answer in state.signals.answers] == answers
 
@@ -146,7 +146,7 @@ def test_answer_is_recorded_once_if_it_is_given_again_after_a_crash(
 def test_same_words_answer_a_later_question_too(tmp_path: Path) -> None:
     run = ScriptedRun(max_iterations=1).evaluate("a.x.y").finish()
     for count in (1, 2):
-        event = reopen(run.state, make_settings(tmp_path, "try again"), can_review=False)
+        event = make_reopening_event(run.state, make_settings(tmp_path, "try again"), can_review=False)
         assert event is not None
         run.record(event.event, **event.payload.dump())
         assert len(run.state.signals.answers) == count

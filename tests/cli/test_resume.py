@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.cli.background import MAX_ATTEMPTS, count_attempt
-from pytest_loop.cli.resume import reopen, resume_run
+from pytest_loop.cli.background import MAX_ATTEMPTS, check_attempts
+from pytest_loop.cli.resume import make_reopening_event, resume_run
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.run.console import Console
@@ -93,15 +93,15 @@ def test_only_the_limit_that_stopped_a_run_reopens_it(
 ) -> None:
     state = make_run(reason=reason).read()[0]
     settings = make_settings(project, limits=LimitSettings(**limits), flags=frozenset(flags))
-    event = reopen(state, settings, can_review=False)
+    event = make_reopening_event(state, settings, can_review=False)
     assert (event.payload.dump() if event else None) == raised
 
 
 def test_confirmed_rule_reopens_a_run_that_waits_for_it(project: Path, make_run: MakeRun) -> None:
     state = make_run(reason="unconfirmed").read()[0]
-    assert reopen(state, make_settings(project), can_review=False) is None
+    assert make_reopening_event(state, make_settings(project), can_review=False) is None
     settings = make_settings(project, judging=JudgingSettings(confirm=("a.x",)))
-    assert reopen(state, settings, can_review=False) is not None
+    assert make_reopening_event(state, settings, can_review=False) is not None
 
 
 CRASH = """
@@ -118,11 +118,11 @@ os.kill(os.getpid(), 9)
 
 def test_attempts_after_crashes_are_counted_and_limited(project: Path, make_run: MakeRun) -> None:
     files = make_run()
-    assert count_attempt(files, force=False) == 0
+    assert check_attempts(files, force=False) == 0
     for attempt in range(1, MAX_ATTEMPTS + 1):
         subprocess.run([sys.executable, "-c", CRASH.format(attempt=attempt)], cwd=project, check=False)
         if attempt < MAX_ATTEMPTS:
-            assert count_attempt(files, force=False) == attempt + 1
+            assert check_attempts(files, force=False) == attempt + 1
     with pytest.raises(StateError, match=r"guide was taken up 3 times at .* of iteration 2, and its process died"):
-        count_attempt(files, force=False)
-    assert count_attempt(files, force=True) == MAX_ATTEMPTS + 1
+        check_attempts(files, force=False)
+    assert check_attempts(files, force=True) == MAX_ATTEMPTS + 1
