@@ -24,7 +24,7 @@ _FLAGS = {option.flag: option for option in OPTIONS if option.flag}
 _LIMITS = ("max-iterations", "limit")
 # Names of earlier releases that still work, and that the help leaves out.
 _OLD_LIMITS = ("budget", "max-tokens", "max-seconds")
-_DRIVING = (
+_RUN_OPTIONS = (
     "agent",
     "judge",
     *_LIMITS,
@@ -74,16 +74,16 @@ ROWS = (
     Row("show", "show every rule that does not pass", ("show",)),
     Row("diff", "show what a run has changed", ("diff",)),
     Row("history", "tell a run again; -v shows every event", ("history",), options=("json",)),
-    Row("resume", "continue a run where it stopped", ("resume",), options=(*_DRIVING, "confirm"), drives=True),
+    Row("resume", "continue a run where it stopped", ("resume",), options=(*_RUN_OPTIONS, "confirm"), drives=True),
     Row(
         "confirm",
         "mark manual rules as confirmed, and continue",
         ("resume", "confirm"),
         "RULE...",
-        options=_DRIVING,
+        options=_RUN_OPTIONS,
         drives=True,
     ),
-    Row("answer", _ANSWER, ("resume", "answer"), "TEXT", options=(*_DRIVING, "unseal"), drives=True),
+    Row("answer", _ANSWER, ("resume", "answer"), "TEXT", options=(*_RUN_OPTIONS, "unseal"), drives=True),
     Row("stop", "end the active run", ("stop",), "[REASON]", options=("json",)),
     Row("pause", "interrupt a run; resume continues it", ("pause",), options=("json",)),
     Row("attach", "follow a run in the background", ("attach",), options=("json",)),
@@ -161,13 +161,15 @@ def build_pytest_arguments(words: Sequence[str]) -> list[str]:
 
 
 def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
+    """Yield the arguments of pytest that a command stands for."""
     *others, last = row.flags
     yield from (f"{PREFIX}{flag}" for flag in others)
-    argument = values.argument or row.default
+    argument, run = values.argument or row.default, values.run
     if row.name == "report" and values.argument:
-        argument = _split_runs(row, values)
+        path, runs = _split_report_words(values)
+        argument, run = path or row.default, ",".join(runs) or run
     if row.name == "clean":
-        argument = argument or values.run
+        argument = argument or run
         if not argument:
             values.parser.error("name a run with --run ALIAS, or delete all of them with: pytest-loop clean all")
     texts = argument if isinstance(argument, list) else [argument]
@@ -176,8 +178,8 @@ def _translate(row: Row, values: argparse.Namespace) -> Iterator[str]:
         _check_value(option, argument, values.parser)
     needs_value = option.takes_value
     yield from (f"{PREFIX}{last}={text}" if text or needs_value else f"{PREFIX}{last}" for text in texts)
-    if values.run:
-        yield f"{PREFIX}alias={values.run}"
+    if run:
+        yield f"{PREFIX}alias={run}"
     for name in (*row.options, *(_OLD_LIMITS if "limit" in row.options else ())):
         value = getattr(values, name.replace("-", "_"))
         texts = value if isinstance(value, list) else [value]
@@ -195,14 +197,13 @@ def _check_value(option: Option[Any], text: str, parser: argparse.ArgumentParser
         parser.error(str(error))
 
 
-def _split_runs(row: Row, values: argparse.Namespace) -> str:
-    """Return the path among the words of `report`; the other words are the runs."""
+def _split_report_words(values: argparse.Namespace) -> tuple[str, list[str]]:
+    """Return the path among the words of `report`, if any, and the runs: all other words."""
     paths = [word for word in values.argument if "." in word or "/" in word]
     runs = [word for word in values.argument if word not in paths]
     if len(paths) > 1 or len(runs) > 2:
         values.parser.error("expected at most two runs and one path like report.html")
-    values.run = ",".join(runs) or values.run
-    return paths[0] if paths else row.default
+    return (paths[0] if paths else ""), runs
 
 
 def _make_parser() -> argparse.ArgumentParser:
