@@ -31,27 +31,27 @@ class UnmeasuredError(UnclearError):
     """Every rule passes already, and the task asks for something new."""
 
 
-def begin_work(
+def choose_first_step(
     baseline: SealedState, task: ParsedTask, project: SealedFiles, settings: Settings, console: Console
 ) -> RunState:
     """Return the state that a run begins with; at a terminal, offer tests for a task that nothing measures."""
     if settings.start.tests_first:
-        return write_tests_first(baseline.state, project)
+        return begin_with_tests(baseline.state, project)
     try:
-        if baseline.failing:
-            return note_unmeasured(baseline, task, project)
-        return decide_first_step(baseline.state, task)
+        if baseline.failing_count:
+            return begin_with_failures(baseline, task, project)
+        return begin_without_failures(baseline.state, task)
     except UnmeasuredError as error:
         if not can_ask(settings, console):
             raise
         console.print_line(str(error).partition(";")[0])
         if not console.confirm("let the agent write failing tests first, for you to confirm?"):
             raise
-        return write_tests_first(baseline.state, project)
+        return begin_with_tests(baseline.state, project)
 
 
-def write_tests_first(state: RunState, project: SealedFiles) -> RunState:
-    """Return the state of a run that begins with tests for the task: until they are sealed, nothing else may change."""
+def begin_with_tests(state: RunState, project: SealedFiles) -> RunState:
+    """Seal everything but new tests, which the agent writes first, and return the state of the run."""
     seal = state.setup.seal or Seal()
     patterns = open_for_new_tests(seal.patterns, project.start.entries)
     files = project.reseal(patterns, ACCEPTANCE_FILES)
@@ -59,8 +59,8 @@ def write_tests_first(state: RunState, project: SealedFiles) -> RunState:
     return state.replace(work_seal=seal, seal=seal.model_copy(update=changes), edits_first=False)
 
 
-def note_unmeasured(baseline: SealedState, task: ParsedTask, project: SealedFiles) -> RunState:
-    """Return the state of a run that begins with failures, with the new code in it that no failing test names."""
+def begin_with_failures(baseline: SealedState, task: ParsedTask, project: SealedFiles) -> RunState:
+    """Return the state of a run that begins with failures; it notes new code of the task that no failing test names."""
     state, paths = baseline.state, {name.partition("::")[0] for name in baseline.baseline_result.result.failed_items}
     if classify_task(task.task).goal is not Goal.IMPLEMENT_FEATURE or not paths <= project.start.entries.keys():
         return state
@@ -70,8 +70,8 @@ def note_unmeasured(baseline: SealedState, task: ParsedTask, project: SealedFile
     return state.replace(draft=state.setup.draft.model_copy(update={"unmeasured": unmeasured}))
 
 
-def decide_first_step(state: RunState, task: ParsedTask) -> RunState:
-    """Return the state of a run whose rules all pass.
+def begin_without_failures(state: RunState, task: ParsedTask) -> RunState:
+    """Return the state of a run that begins with rules that all pass.
 
     A condition that holds already is completed. A refactoring edits first, and its rules must keep passing. Raises
     `UnmeasuredError` for new behaviour, because no rule measures it.

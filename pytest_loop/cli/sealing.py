@@ -39,10 +39,10 @@ from pytest_loop.workspace.session_outputs import OutputWatch, is_written_since
 
 
 def seal_files(draft: RunDraft, state: RunState, files: RunFiles) -> SealedFiles:
-    """Return the files of the project, with those sealed that decide verdicts; a run of a document may change it alone.
+    """Return the files of the project, with those sealed that decide verdicts.
 
-    If a rule runs a command, its verdict may depend on tests of any language and on files of build tools: they are
-    sealed too.
+    A run of a document may edit nothing else. If a rule runs a command, its verdict may depend on tests of any language
+    and on files of build tools: they are sealed too.
     """
     settings, rules = draft.settings, state.criteria.rules
     node_ids = (*draft.plan.items, *(rule.id for rule in rules))
@@ -121,7 +121,7 @@ class SealedState(NamedTuple):
     """The state with its seal, the number of goals that do not pass before the first edit, and the last session."""
 
     state: RunState
-    failing: int
+    failing_count: int
     baseline_result: BaselineResult
 
 
@@ -176,10 +176,10 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
         "guard_seconds": sum(first.seconds.get(rule.key, 0.0) for rule in criteria.guards),
     }
     goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
-    failing = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
+    failing_count = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
     seal = seal.model_copy(update=results)
     state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
-    return SealedState(state, failing, BaselineResult(project.digest, second.result))
+    return SealedState(state, failing_count, BaselineResult(project.digest, second.result))
 
 
 def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:

@@ -17,7 +17,7 @@ from pytest_loop.cli.delegation import Delegation
 from pytest_loop.cli.document_copy import DocumentCopy
 from pytest_loop.cli.draft import RunDraft
 from pytest_loop.cli.draft_dialogue import DraftDialogue
-from pytest_loop.cli.first_step import begin_work
+from pytest_loop.cli.first_step import choose_first_step
 from pytest_loop.cli.leftovers import refuse_leftovers
 from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
@@ -81,7 +81,7 @@ class Start:
     is_started: bool = False
     is_detached: bool = False
     calibration: Calibration | None = None
-    failing: int | None = None
+    failing_count: int | None = None
     sessions: SessionFactory = field(init=False)
     runner: Runner = field(init=False)
     confirmation: Confirmation = field(init=False)
@@ -93,8 +93,7 @@ class Start:
 
     def _choose_steps(self, state: RunState, context: RunContext) -> Steps:
         """Return the steps of a run or of an experiment."""
-        is_experiment = isinstance(state, ExperimentState)
-        return ExperimentSteps(context.ask, self.calibration) if is_experiment else RunSteps()
+        return ExperimentSteps(context.ask, self.calibration) if isinstance(state, ExperimentState) else RunSteps()
 
     def execute(self) -> int:
         """Return the exit code of the run."""
@@ -124,8 +123,8 @@ class Start:
         if self.is_detached and not state.is_over:
             return delegation.detach(files)
         state = self._drive(state, files, self.project)
-        while answered := ask_for_answer(state, self.settings, self.console):
-            state = self._drive(*resume_run(self.store, answered, self.console))
+        while settings := ask_for_answer(state, self.settings, self.console):
+            state = self._drive(*resume_run(self.store, settings, self.console))
         return get_exit_code(state)
 
     def _drive(self, state: RunState, files: RunFiles, project: SealedFiles | None = None) -> RunState:
@@ -190,12 +189,12 @@ class Start:
         """Seal and take the baseline, show the draft, and return the state that the run would begin with."""
         state = self._choose_agent(draft.build_state(files.alias))
         self.runner.check_candidates(state)
-        state = RUN_MACHINE.begin(self._seal(draft, state, files))
+        state = RUN_MACHINE.begin(self._seal_and_evaluate(draft, state, files))
         readiness = assess_readiness(state, draft.choices, draft.context.project)
-        facts_of_rules = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
-        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=facts_of_rules))
+        gaps = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
+        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=gaps))
         sealed = len(self.project.list_sealed_paths()) if self.project else 0
-        facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
+        facts = DraftFacts(draft.find_origins(state), self.failing_count, sealed)
         is_detailed = self.console.look.verbosity > 0
         self.confirmation.print_draft(render_draft(state, facts, self.console.look))
         self.confirmation.print_draft(readiness.render_lines(is_detailed=is_detailed))
@@ -208,7 +207,7 @@ class Start:
         if state.setup.target is Target.ARTIFACT:
             has_work = not (self.settings.root / state.setup.artifact).exists()
         else:
-            has_work = bool(self.failing or state.setup.edits_first)
+            has_work = bool(self.failing_count or state.setup.edits_first)
         if has_work and not state.setup.agents:
             raise pytest.UsageError(explain_missing_agent())
 
@@ -221,13 +220,14 @@ class Start:
         files = self.store.get_run(self.store.make_unique_alias(alias))
         try:
             state = self._open_experiment(experiment, files)
-            asks = self.console.can_ask and not self.settings.start.yes
-            self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=asks))
+            is_attended = self.console.can_ask and not self.settings.start.yes
+            self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=is_attended))
             state = self._confirm(state, "start?")
-            fixed = calibrator.calibrate(experiment)
-            if fixed is not experiment:
+            calibrated = calibrator.calibrate(experiment)
+            if calibrated is not experiment:
                 self._discard(files)
-                experiment, state = fixed, self._open_experiment(fixed, files).replace(draft=state.setup.draft)
+                experiment = calibrated
+                state = self._open_experiment(experiment, files).replace(draft=state.setup.draft)
             self.calibration = calibrator.calibration
             self.sessions.cache_bytecode(is_new=True)
         except BaseException:
@@ -251,8 +251,8 @@ class Start:
         agent = choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
         return state.replace(agents=(agent,)) if agent else state
 
-    def _seal(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
-        """Seal the files that decide verdicts; a draft that the user has revised is sealed again."""
+    def _seal_and_evaluate(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
+        """Seal the files that decide verdicts, and take the baseline; both again for a draft that the user revised."""
         if self.project:
             self.project.discard()
         self.project = seal_files(draft, state, files)
@@ -261,8 +261,8 @@ class Start:
             return seal_document(draft, state, self.project)
         set_display(draft.session, self.console.look)
         baseline = take_baseline(draft, state, self.project, self.store.root)
-        self.failing, self.sessions.baseline_result = baseline.failing, baseline.baseline_result
-        return begin_work(baseline, draft.context.task, self.project, draft.settings, self.console)
+        self.failing_count, self.sessions.baseline_result = baseline.failing_count, baseline.baseline_result
+        return choose_first_step(baseline, draft.context.task, self.project, draft.settings, self.console)
 
     def _confirm(self, state: State, question: str) -> State:
         """Return the confirmed state; raise `KeyboardInterrupt` if the user declines."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.cli.first_step import UnmeasuredError, begin_work, decide_first_step, note_unmeasured
+from pytest_loop.cli.first_step import UnmeasuredError, begin_with_failures, begin_without_failures, choose_first_step
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.sealing import SealedState
 from pytest_loop.core.model.rules import Evidence, Outcome
@@ -35,7 +35,7 @@ STATE = RunState(run_id="x-1", task_alias="x", task=Task(prompt="x"))
     ],
 )
 def test_condition_that_holds_needs_no_edit(task: str) -> None:
-    assert decide_first_step(STATE, parse_task(task)) == STATE
+    assert begin_without_failures(STATE, parse_task(task)) == STATE
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_condition_that_holds_needs_no_edit(task: str) -> None:
     ],
 )
 def test_refactoring_edits_first(task: str) -> None:
-    assert decide_first_step(STATE, parse_task(task)).setup.edits_first
+    assert begin_without_failures(STATE, parse_task(task)).setup.edits_first
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_refactoring_edits_first(task: str) -> None:
 @pytest.mark.parametrize("condition", ["", " until `pytest` passes", " until all tests pass", " and keep tests green"])
 def test_new_behaviour_that_no_rule_measures_is_refused_with_what_to_do(task: str, condition: str) -> None:
     with pytest.raises(UnclearError) as error:
-        decide_first_step(STATE, parse_task(f"{task}{condition}"))
+        begin_without_failures(STATE, parse_task(f"{task}{condition}"))
     assert f"nothing measures '{task}" in str(error.value)
     assert "--loop-tests-first" in str(error.value)
     assert "--loop-rules" in str(error.value)
@@ -82,7 +82,7 @@ def test_new_code_that_no_failing_test_names_is_noted(tmp_path: Path, task: str,
     files = SealedFiles(tmp_path, tmp_path / ".loop/x", ["/test_shop.py"])
     result = SessionResult(evidence={"test_shop.py::test_total": Evidence(outcome=Outcome.FAILED)})
     files.record_start()
-    state = note_unmeasured(SealedState(STATE, 1, BaselineResult("", result)), parse_task(task), files)
+    state = begin_with_failures(SealedState(STATE, 1, BaselineResult("", result)), parse_task(task), files)
     assert state.setup.draft.unmeasured == unmeasured
     files.close()
 
@@ -104,7 +104,7 @@ def files(tmp_path: Path) -> Iterator[SealedFiles]:
 def begin(files: SealedFiles, answers: list[Answer], *, failing: int = 0, **start: bool) -> RunState:
     settings = make_default_settings(files.root, start=StartSettings(**start))
     state = STATE.replace(seal=files.record_seal())
-    return begin_work(
+    return choose_first_step(
         SealedState(state, failing, BaselineResult("", SessionResult())),
         FEATURE,
         files,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, StopRequestedError
-from pytest_loop.cli.first_step import write_tests_first
+from pytest_loop.cli.first_step import begin_with_tests
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import AcceptanceTestsPrepared
 from pytest_loop.core.machine.run_machine import PREPARE_TESTS, RUN_MACHINE
@@ -48,7 +48,7 @@ def write(**files: str) -> Callable[[AgentRequest], AgentReply]:
 
 def begin(project: SealedFiles, *answers: Any, results: list[SessionResult] | None = None, **more: Any) -> SmallRun:
     """Return a run of a project that begins with tests; sessions collect nothing new, and then find one failure."""
-    state = write_tests_first(RunState(run_id="guide-1", task_alias="guide", task=Task(prompt="x")), project)
+    state = begin_with_tests(RunState(run_id="guide-1", task_alias="guide", task=Task(prompt="x")), project)
     context = {"gates": Gates(is_agreed=True), **more.pop("context", {})}
     fields = {"seal": state.setup.seal, "work_seal": state.setup.work_seal, "target": "workspace", **more}
     run = make_run(project.root, *answers, project=project, state=fields, **context)
