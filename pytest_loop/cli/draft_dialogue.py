@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_loop.cli.document_draft import draft_answered_criteria, explain_templates
 from pytest_loop.cli.draft import RunDraft, make_draft
-from pytest_loop.cli.guards import guard_draft
+from pytest_loop.cli.guards import add_suite_guards
 from pytest_loop.cli.inferred_rules import NoTestsError, UncertainCommandError
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.setup_questions import SetupQuestions, UnusableAnswerError, parse_limit
@@ -48,7 +48,7 @@ class DraftDialogue:
         while True:
             try:
                 draft = make_draft(self.settings, self.context, self.files, self.sessions, self.console)
-                return guard_draft(draft, self.sessions)
+                return add_suite_guards(draft, self.sessions)
             except UnclearError as error:
                 self._resolve(error)
 
@@ -58,7 +58,7 @@ class DraftDialogue:
         return self.make_draft()
 
     def _resolve(self, error: UnclearError) -> None:
-        """Ask the user what the task means, once; without a terminal, raise the error with advice."""
+        """Go on with tests first if there are no tests, else ask the user once; raise the error if neither helps."""
         if isinstance(error, NoTestsError):
             start = StartSettings(**(self.settings.start.values | {"tests_first": True}))
             self.settings = replace(self.settings, start=start)
@@ -93,7 +93,7 @@ class DraftDialogue:
         return draft.target is Target.ARTIFACT and can_ask(self.settings, self.console)
 
     def revise(self, draft: RunDraft, question: str, limit: int) -> RunDraft | None:
-        """Ask for both confirmations; return another draft if the user changed it, None if it is confirmed.
+        """Ask the user to confirm the criteria and the limit; return another draft if they changed one, else None.
 
         Raises `KeyboardInterrupt` if the user declines.
         """
@@ -118,7 +118,7 @@ class DraftDialogue:
         return [path for source in sources if (path := self.settings.root / source).is_file()]
 
     def _edit(self, paths: list[Path]) -> RunDraft:
-        """Open the rule files in an editor until they can be collected."""
+        """Open the rule files in an editor until they can be collected, and return the draft with them."""
         while True:
             edit_files(paths, self.console)
             if self.files.rules in paths:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pytest_loop.cli.draft import RunDraft
+from pytest_loop.cli.inferred_rules import NO_GUARDS
 from pytest_loop.cli.session_arguments import build_suite_arguments
 from pytest_loop.core.judging.run_draft import add_guards
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
@@ -18,44 +19,43 @@ from pytest_loop.session.runner import SessionError
 from pytest_loop.settings.command_line import split_arguments
 from pytest_loop.settings.settings import Settings
 
-NO_GUARDS = "none"
 # Options of pytest that select tests: guards are the tests that they leave out.
-_SELECTING = ("-k", "-m")
+_SELECTION_FLAGS = ("-k", "-m")
 
 
-def guard_draft(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
+def add_suite_guards(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
     """Return the draft with every other test of the project as a guard; a document needs none."""
     settings = draft.settings
     if settings.workspace.guards == NO_GUARDS or draft.target is Target.ARTIFACT or _has_whole_suite(draft):
         return draft
-    arguments = (*build_suite_arguments(settings), *_select_all(settings))
+    arguments = (*build_suite_arguments(settings), *_cancel_selection(settings))
     try:
         session = sessions.make(arguments, time.time())
-        whole = session.evaluate(SessionOrder(phase=Phase.B), "--collect-only", "-q").plan or SessionPlan()
+        suite = session.evaluate(SessionOrder(phase=Phase.B), "--collect-only", "-q").plan or SessionPlan()
     except SessionError:
         return draft  # the goals can be judged all the same, and say what is wrong with the suite
-    plan = add_guards(draft.plan, whole, set(_find_named_tests(draft.context.task.text, whole.items)))
+    plan = add_guards(draft.plan, suite, set(_find_named_tests(draft.context.task.text, suite.items)))
     if plan == draft.plan:
         return draft
-    paths = _choose_paths(settings, whole, plan)
+    paths = _choose_paths(settings, suite, plan)
     return replace(
         draft,
         plan=plan,
-        session=sessions.make((*draft.session.arguments, *_select_all(settings), *paths), time.time()),
+        session=sessions.make((*draft.session.arguments, *_cancel_selection(settings), *paths), time.time()),
     )
 
 
 def _has_whole_suite(draft: RunDraft) -> bool:
     """Return whether every test of the project is a rule already."""
     settings, judging = draft.settings, draft.settings.judging
-    is_selected = bool(settings.paths or judging.rules or judging.template or _select_all(settings))
+    is_selected = bool(settings.paths or judging.rules or judging.template or _cancel_selection(settings))
     return not is_selected and bool(draft.context.choose_test_paths((".",)))
 
 
-def _select_all(settings: Settings) -> tuple[str, ...]:
-    """Return arguments that take back a selection of tests on the command line."""
+def _cancel_selection(settings: Settings) -> tuple[str, ...]:
+    """Return the arguments that cancel a selection of tests on the command line."""
     names = [argument.name for argument in split_arguments(settings.arguments)]
-    return tuple(word for flag in _SELECTING if flag in names for word in (flag, ""))
+    return tuple(word for flag in _SELECTION_FLAGS if flag in names for word in (flag, ""))
 
 
 def _find_named_tests(task: str, node_ids: Iterable[str]) -> Iterator[str]:
@@ -68,10 +68,10 @@ def _find_named_tests(task: str, node_ids: Iterable[str]) -> Iterator[str]:
             yield node_id
 
 
-def _choose_paths(settings: Settings, whole: SessionPlan, plan: SessionPlan) -> tuple[str, ...]:
-    """Return what a session collects for the guards: the whole suite, or its files if rules are beside them."""
-    if all(criteria.source == TESTS_SOURCE for criteria in whole.criteria):
+def _choose_paths(settings: Settings, suite: SessionPlan, plan: SessionPlan) -> tuple[str, ...]:
+    """Return the paths that hold the guards: the whole suite, or only their files if the suite has rule files too."""
+    if all(criteria.source == TESTS_SOURCE for criteria in suite.criteria):
         return settings.suite_paths
     guards = {rule.id for criteria in plan.criteria for rule in criteria.rules if rule.guard}
-    files = dict.fromkeys(node_id.partition("::")[0] for node_id in whole.items if node_id in guards)
+    files = dict.fromkeys(node_id.partition("::")[0] for node_id in suite.items if node_id in guards)
     return tuple(str(settings.root / path) for path in files)

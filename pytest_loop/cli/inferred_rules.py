@@ -26,10 +26,11 @@ from pytest_loop.run.questions import YES_BY_DEFAULT
 from pytest_loop.settings.command_line import replace_task
 from pytest_loop.settings.settings import Settings
 
+NO_GUARDS = "none"
 _NO = ("n", "no")
-_NO_GUARDS = "none"
 _ALL_TESTS = "fix until the tests pass"
 _COMMAND_ADVICE = "to judge by a command, end the task with: until `COMMAND` passes"
+_OTHER_COMMAND_ADVICE = "to judge by another command, end the task with: until `COMMAND` passes"
 _WRITE = re.compile(r"\s*(?:please\s+)?(?:write|draft|compose)\b", re.IGNORECASE)
 _WRITING_GOALS = (Goal.DOCUMENTED, Goal.IMPLEMENT_FEATURE)
 
@@ -57,8 +58,8 @@ class _Inference:
     def infer(self, context: TaskContext) -> TaskContext:
         proposal = check_measurable(context, self.settings)
         is_doubtful = proposal.confidence is Confidence.LOW
-        if is_doubtful and self._may_be_text(context, proposal):
-            raise UnclearError(self._explain_text(context, proposal))
+        if is_doubtful and self._may_ask_for_document(context, proposal):
+            raise UnclearError(self._explain_missing_measure(context, proposal))
         if proposal.doubt == NO_TESTS and self.settings.start.tests_first:
             raise NoTestsError(NO_TESTS)
         if is_doubtful and self._can_ask and (answer := self._ask(proposal)):
@@ -74,18 +75,18 @@ class _Inference:
         criteria = tuple(map(self._measure_baseline, proposal.criteria))
         return replace(context, proposal=replace(proposal, criteria=(*criteria, *self._find_guards(proposal))))
 
-    def _may_be_text(self, context: TaskContext, proposal: Proposal) -> bool:
-        """Return whether a task may ask for a text: it asks to write something in a project without tests."""
+    def _may_ask_for_document(self, context: TaskContext, proposal: Proposal) -> bool:
+        """Return whether a task may mean a document: it asks to write something in a project without tests."""
         is_writing = proposal.goal in _WRITING_GOALS and _WRITE.match(context.task.task)
         return bool(is_writing) and not read_project(self.settings.root).find_tests()
 
-    def _explain_text(self, context: TaskContext, proposal: Proposal) -> str:
+    def _explain_missing_measure(self, context: TaskContext, proposal: Proposal) -> str:
         problem = f"nothing in the project says when this is done: {shorten(context.task.request)}"
         return problem if self._can_ask else f"{problem}{_offer_tests(proposal)}\n  {_COMMAND_ADVICE}"
 
     def _find_guards(self, proposal: Proposal) -> Iterator[Criterion]:
         """Yield the command that runs the project's tests as a guard, where pytest does not collect them."""
-        if self.settings.workspace.guards == _NO_GUARDS:
+        if self.settings.workspace.guards == NO_GUARDS:
             return
         tests = infer_criteria(parse_task(_ALL_TESTS), read_project(self.settings.root))
         if not isinstance(tests, Proposal) or tests.confidence is Confidence.LOW:
@@ -101,7 +102,7 @@ class _Inference:
         return can_ask(self.settings, self.console)
 
     def _ask(self, proposal: Proposal) -> str:
-        """Return the command that the user names; empty if the proposal is right."""
+        """Ask the user about a doubtful proposal; return the command that they name, empty if they confirm it."""
         self.console.print_line(f"doubt       {proposal.doubt}")
         question = f"Judge by `{proposal.verification_command}`? [Y/n/other] "
         if not proposal.can_be_confirmed:
@@ -146,7 +147,7 @@ class _Inference:
         try:
             number = Metric.model_validate(build_baseline_check(criterion)).measure(Context(root, root))
         except (ValueError, CheckError) as error:
-            raise UncertainCommandError(_explain_no_baseline(criterion, error)) from None
+            raise UncertainCommandError(_explain_missing_baseline(criterion, error)) from None
         return set_baseline(criterion, number)
 
 
@@ -156,17 +157,13 @@ def _offer_tests(proposal: Proposal) -> str:
     return advice if proposal.goal is Goal.IMPLEMENT_FEATURE else ""
 
 
-def _explain_no_baseline(criterion: Criterion, error: Exception) -> str:
+def _explain_missing_baseline(criterion: Criterion, error: Exception) -> str:
     return (
         f"the coverage before the run cannot be measured: {error} (`{criterion.command}`)\n"
         "  run the command yourself to see why, and start again\n"
-        "  to judge by another command, end the task with: until `COMMAND` passes"
+        f"  {_OTHER_COMMAND_ADVICE}"
     )
 
 
 def _explain(context: TaskContext, problem: str, advice: str) -> str:
-    return (
-        f"{problem} ({shorten(context.task.request)})\n"
-        f"  {advice}\n"
-        "  to judge by another command, end the task with: until `COMMAND` passes"
-    )
+    return f"{problem} ({shorten(context.task.request)})\n  {advice}\n  {_OTHER_COMMAND_ADVICE}"
