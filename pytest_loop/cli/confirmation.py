@@ -34,9 +34,9 @@ class Confirmation:
 
     def print_draft(self, lines: Iterable[str]) -> None:
         """Print lines of the draft; with `-q` only if the user is asked to confirm them."""
-        is_wanted = self.console.look.verbosity >= 0 or not self.settings.start.yes
+        is_shown = self.console.look.verbosity >= 0 or not self.settings.start.yes
         for line in lines:  # a draft that is not clear enough to start raises here
-            if is_wanted:
+            if is_shown:
                 for part in self.console.look.wrap(line, 2) if len(line) > self.console.look.width else [line]:
                     self.console.print_line(part)
 
@@ -53,7 +53,7 @@ class Confirmation:
             self.print_draft(["works in the background"])
 
     def confirm(self, state: State, question: str) -> State:
-        """Return the state with what confirmed it; raise `KeyboardInterrupt` if the user declines."""
+        """Return the state with a record of what confirmed it; raise `KeyboardInterrupt` if the user declines."""
         if self.settings.start.yes:
             confirmed_by = "--loop-yes"
         elif self.settings.start.ask == Confirm.NEVER.value:

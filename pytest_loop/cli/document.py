@@ -20,8 +20,8 @@ def choose_document(settings: Settings, plan: SessionPlan, task: str, folder: Pa
     """Return the path of the run's document; None if the run edits the files of the project.
 
     The first of these decides: `--loop-artifact`, the `artifact` of the rule files, a path in the task. Else the
-    document is in the folder of the run, and its template and the words of the task give it a name. Rules that read no
-    document, or several, judge the project, and so do rules beside tests that the task asks to pass.
+    document is in the folder of the run, and its template and the words of the task give it a name. There is no
+    document if the rules read none or several, or if the task asks for passing tests.
     """
     if settings.workspace.workspace or _is_about_tests(settings, plan, task):
         return None
@@ -84,7 +84,7 @@ def _find_task_path(root: Path, task: str) -> Path | None:
 
 
 def _refuse_unnamed(declared: list[str], unnamed: list[str]) -> None:
-    """Refuse rules for several documents if some of them do not say which one they read."""
+    """Refuse rule files for several documents if some of these files do not say which document they read."""
     if unnamed:
         raise pytest.UsageError(
             f"the rules are about several documents ({list_names(declared, 3)}), and {list_names(unnamed, 3)} "

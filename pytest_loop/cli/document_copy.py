@@ -34,21 +34,20 @@ class DocumentCopy:
         path = ""
         if self.settings.output.output:
             path = self._copy(source, self.settings.output.output)
-        elif self._is_apart(source) and can_ask(self.settings, self.console):
-            path = self._ask(source)
-        elif self._is_apart(source):
-            path = os.path.relpath(source, self.settings.folder)
-            self.console.print_line(f"copy it: {shlex.join(['cp', path, source.name])}")
-            path = ""
+        elif self._is_in_run_folder(source) and can_ask(self.settings, self.console):
+            path = self._ask_and_copy(source)
+        elif self._is_in_run_folder(source):
+            command = ["cp", os.path.relpath(source, self.settings.folder), source.name]
+            self.console.print_line(f"copy it: {shlex.join(command)}")
         if step := suggest_next_step(self.state, path):
             self.console.print_line(f"next: {step}")
 
-    def _is_apart(self, source: Path) -> bool:
+    def _is_in_run_folder(self, source: Path) -> bool:
         """Return whether the document is in the folder of the run, not a file of the project."""
         return self.state.setup.target is Target.ARTIFACT and source.is_relative_to(self.files.folder)
 
-    def _ask(self, source: Path) -> str:
-        """Ask for a path until the document can be copied there, or stays where it is."""
+    def _ask_and_copy(self, source: Path) -> str:
+        """Ask for a path until the document is copied there, and return it; empty if the user leaves it in place."""
         question = f"copy it to which path? [y is {source.name}, Enter leaves it at {self.state.setup.artifact}] "
         while answer := self.console.read_answer(question):
             if answer.lower() in ("n", "no"):

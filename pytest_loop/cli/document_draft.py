@@ -72,10 +72,10 @@ def draft_document(
     template = task_type.template
     criteria = draft_document_criteria(context, task_type)
     path = locate_document(settings, template, context.task.text, folder)
-    is_named = path.parent != folder
+    is_path_named = path.parent != folder
     name = path.relative_to(settings.root).as_posix() if path.is_relative_to(settings.root) else path.name
     rule_file = context.answers.rule_file or criteria.render(name, list_inherited_rules(template))
-    document = DocumentDraft(criteria, name, rule_file, is_named)
+    document = DocumentDraft(criteria, name, rule_file, is_path_named)
     return replace(context.drop_project_rules(), document=document), path
 
 
@@ -114,7 +114,7 @@ def list_drafted_rules(criteria: DocumentCriteria) -> list[InheritedRule]:
 
 
 def get_thresholds(template: str) -> dict[str, float]:
-    """Return the scores that pass by the template, else the usual ones."""
+    """Return the threshold of each phase: that of the template, else the default."""
     phases = read_template(template).phases
     declared = {phase: getattr(phases, phase.value, None) for phase in Phase}
     return {

@@ -164,17 +164,18 @@ def make_draft(
 
     Raises `NothingToJudgeError` without rules, and `UnclearError` for a task that cannot be measured.
     """
-    if named := find_named_type(settings, context, console):
-        return _draft_document(settings, context, named, files, sessions)
+    if task_type := find_named_type(settings, context, console):
+        return _draft_document_run(settings, context, task_type, files, sessions)
     session = sessions.make(build_judging_arguments(settings), time.time())
     plan, plugins = collect_rules(session, files.artifact)
     has_tests_only = all(criteria.source == TESTS_SOURCE for criteria in plan.criteria)
     are_rules_named = bool(settings.judging.rules or settings.judging.template or settings.paths)
     can_be_inferred = has_tests_only and not are_rules_named and not context.has_criteria
-    is_judged = bool(plan.criteria and settings.workspace.artifact)  # tests of a document that the user named
+    has_document_tests = bool(plan.criteria and settings.workspace.artifact)
     tests_first = settings.start.tests_first
-    if can_be_inferred and not is_judged and not tests_first and (task_type := find_task_type(settings, context)):
-        return _draft_document(settings, context, task_type, files, sessions)
+    may_be_document = can_be_inferred and not (has_document_tests or tests_first)
+    if may_be_document and (task_type := find_task_type(settings, context)):
+        return _draft_document_run(settings, context, task_type, files, sessions)
     if are_rules_named or settings.workspace.artifact:
         context = context.drop_project_rules()
         if has_tests_only and plan.criteria and not settings.workspace.artifact:
@@ -194,14 +195,14 @@ def make_draft(
     return RunDraft(settings, context, document or files.artifact, target, session, plan, plugins)
 
 
-def _draft_document(
+def _draft_document_run(
     settings: Settings, context: TaskContext, task_type: TaskType, files: RunFiles, sessions: SessionFactory
 ) -> RunDraft:
     """Return the draft of a run of one document."""
     context, path = draft_document(settings, context, task_type, files.folder)
     session, plan, plugins = _collect_rule_file(settings, context, files, sessions)
     declared = next(filter(None, plan.documents.values()), "")
-    if context.document and declared not in ("", context.document.artifact):  # the user has edited it
+    if context.document and declared not in ("", context.document.artifact):  # the user has edited the rule file
         path = check_format(settings.root / declared, task_type.template)
     return RunDraft(settings, context, path, Target.ARTIFACT, session, _require_rules(plan), plugins)
 

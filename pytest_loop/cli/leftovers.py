@@ -110,12 +110,12 @@ def _list_uncommitted(project: SealedFiles) -> list[str]:
     return [
         path
         for path, name in committed.items()
-        if project.sealed.matches(path) and _is_other(project, entries.get(path), name, repository.object_format)
+        if project.sealed.matches(path) and _differs(project, entries.get(path), name, repository.object_format)
     ]
 
 
-def _is_other(project: SealedFiles, entry: FileEntry | None, name: str, object_format: str) -> bool:
-    """Return whether a file is gone, or has another content than git's object of this name."""
+def _differs(project: SealedFiles, entry: FileEntry | None, name: str, object_format: str) -> bool:
+    """Return whether a file is gone, or its content differs from git's object of this name."""
     if entry is None:
         return True
     data = project.get_content(entry.digest) if entry.kind is FileKind.FILE else None

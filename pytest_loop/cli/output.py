@@ -70,7 +70,7 @@ def write_report(
     """Write the report of a run."""
     from pytest_loop.show.html.report_page import render_report
 
-    change, document = _read_change(files, state)
+    change, document = _read_diff_and_document(files, state)
     page = render_report(state, events, describe_status(state, files), change=change, document=document)
     _write_page(output, page, print_line)
 
@@ -79,15 +79,15 @@ def write_comparison(output: OutputSettings, runs: Sequence[RunFiles], print_lin
     """Write two runs side by side."""
     from pytest_loop.show.html.comparison_page import ComparedRun, render_comparison
 
-    compared = []
+    compared_runs = []
     for files in runs:
         state, history = files.read()
-        compared.append(ComparedRun(state, history.events, *_read_change(files, state)))
-    _write_page(output, render_comparison(*compared), print_line)
+        compared_runs.append(ComparedRun(state, history.events, *_read_diff_and_document(files, state)))
+    _write_page(output, render_comparison(*compared_runs), print_line)
 
 
-def _read_change(files: RunFiles, state: RunState) -> tuple[str, str]:
-    """Return the diff of the project since the run began, or the document that the run has written."""
+def _read_diff_and_document(files: RunFiles, state: RunState) -> tuple[str, str]:
+    """Return the diff of the project since the run began, and the document of the run: one of them is empty."""
     if state.setup.target is Target.WORKSPACE:
         return read_change(state, files), ""
     path = files.project / state.setup.artifact if state.setup.artifact else files.artifact

@@ -125,7 +125,7 @@ class StopHook:
         return stop_message.format_block_answer(text, self.message)
 
     def _count_blocks(self) -> int:
-        """Return how often this agent was blocked in a row; without a session id only the first time can be told."""
+        """Return how often this agent was blocked in a row; without a session id only a first time is recognised."""
         if not self.message.session and self.message.is_repeated:
             raise AllowedError("it was kept from stopping before, and has no session to count that by")
         return self._blocks.read_count()

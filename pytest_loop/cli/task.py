@@ -32,7 +32,7 @@ from pytest_loop.store.project_runs import make_alias
 
 MAX_TEXT_LENGTH = 200_000
 # Agents that may only edit, as their author wrote them: they judge the project's sentences only if named as the judge.
-_PROGRAMS = ("", BUILTIN, "command", "python")
+_EDIT_ONLY_KINDS = ("", BUILTIN, "command", "python")
 
 
 def read_task(settings: Settings) -> str:
@@ -113,7 +113,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """The draft of one document: its criteria, its name in the rule file, and whether the user named its path."""
+    """The draft of one document; `artifact` is its path in the rule file, and `rule_file` the text of that file."""
 
     criteria: DocumentCriteria
     artifact: str
@@ -229,14 +229,14 @@ def check_measurable(context: TaskContext, settings: Settings) -> Proposal:
 
 def can_judge(settings: Settings) -> bool:
     """Return whether an agent can judge rules that are sentences."""
-    return bool(settings.agents.judge) or any(kind not in ("", BUILTIN) for kind in _list_kinds(settings))
+    return bool(settings.agents.judge) or any(kind not in ("", BUILTIN) for kind in _list_agent_kinds(settings))
 
 
 def may_only_edit(settings: Settings) -> bool:
     """Return whether no judge is named, and every agent may be able to do nothing but edit."""
-    return not settings.agents.judge and all(kind in _PROGRAMS for kind in _list_kinds(settings))
+    return not settings.agents.judge and all(kind in _EDIT_ONLY_KINDS for kind in _list_agent_kinds(settings))
 
 
-def _list_kinds(settings: Settings) -> list[str]:
+def _list_agent_kinds(settings: Settings) -> list[str]:
     specs = settings.agents.agent or (choose_default_agent(are_files_edited=True),)
     return [spec.partition(":")[0] for spec in specs]
