@@ -93,7 +93,7 @@ class Start:
 
     def _choose_steps(self, state: RunState, context: RunContext) -> Steps:
         """Return the steps of a run or of an experiment."""
-        return ExperimentSteps(context.ask, self.calibration) if isinstance(state, ExperimentState) else RunSteps()
+        return ExperimentSteps(context.ask_user, self.calibration) if isinstance(state, ExperimentState) else RunSteps()
 
     def execute(self) -> int:
         """Return the exit code of the run."""

@@ -80,7 +80,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateRound:
-    """One edit by `count` candidates; `make_agent` makes an agent for a folder, `evaluate` evaluates the project."""
+    """One edit by `count` candidates; `folder` is that of the run.
+
+    `make_agent` makes an agent for a worktree, `ask` asks the agent of a candidate, and `evaluate` judges the project.
+    """
 
     project: SealedFiles
     folder: Path
@@ -90,8 +93,8 @@ class CandidateRound:
     evaluate: Callable[[], Evaluation]
     print_line: PrintLine
 
-    def choose_best(self) -> tuple[Candidate, list[Candidate]]:
-        """Copy the files of the best candidate into the project; return it, and all candidates."""
+    def keep_best(self) -> tuple[Candidate, list[Candidate]]:
+        """Try all candidates, and copy the files of the best one into the project; return it, and all of them."""
         start = self._save_snapshot()
         with self._prepare_candidates() as candidates:
             self._ask_all(candidates)
@@ -132,6 +135,7 @@ class CandidateRound:
 
     @contextmanager
     def _prepare_candidates(self) -> Iterator[list[Candidate]]:
+        """Make a worktree and an agent for each candidate, and remove them in the end."""
         with ExitStack() as stack:
             candidates = []
             for number in range(1, self.count + 1):
@@ -152,7 +156,7 @@ class CandidateRound:
         """Ask all agents at the same time; if one is interrupted, cancel the others."""
         cancelled = threading.Event()
 
-        def work(candidate: Candidate) -> None:
+        def ask_one(candidate: Candidate) -> None:
             try:
                 candidate.reply = self.ask(candidate, cancelled.is_set)
             except (AgentUnavailableError, StopRequestedError):
@@ -166,7 +170,7 @@ class CandidateRound:
 
         with ThreadPoolExecutor(len(candidates)) as pool:
             try:
-                for future in [pool.submit(work, candidate) for candidate in candidates]:
+                for future in [pool.submit(ask_one, candidate) for candidate in candidates]:
                     future.result()
             except BaseException:
                 cancelled.set()

@@ -27,10 +27,10 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class RunContext:
     """The parts of a run that its steps share.
 
-    `project` are the project's files, sealed also if the run writes a document. `ask` is None if there is no user to
-    ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`, `project_notes`
-    and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out files.
-    `baseline_result` is None unless this process took it.
+    `project` are the project's files, sealed also if the run writes a document. `ask_user` is None if there is no user
+    to ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`,
+    `project_notes` and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out
+    files. `baseline_result` is None unless this process took it.
     """
 
     settings: Settings
@@ -44,7 +44,7 @@ class RunContext:
     project: SealedFiles
     checkpoints: Checkpoints | None = None
     gates: Gates = field(default_factory=Gates)
-    ask: Callable[[str], str] | None = None
+    ask_user: Callable[[str], str] | None = None
     make_candidate: Callable[[int, Path], Agent] | None = None
     redact: Callable[[str], str] = str
     nonce: str = ""
@@ -65,8 +65,8 @@ class RunContext:
         """Return the request with the prompt of a plugin, if one replaces it."""
         return replace(request, prompt=self.hook.pytest_loop_make_prompt(request=request) or request.prompt)
 
-    def answer(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
-        """Send a request to an agent and show its output."""
+    def ask_agent(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
+        """Return the reply of an agent, and show its output meanwhile."""
         with self.live.show_work(f"{agent.name} · {name_step(request.step)}") as worker:
             watch = self.make_watch(should_continue, request.workspace)
             watch = replace(watch, on_output=worker.write, on_wait=lambda sentence: self.live.write(f"     {sentence}"))

@@ -29,7 +29,7 @@ from pytest_loop.core.reporting.decision import decide
 from pytest_loop.errors import StateError
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.ending import add_diff
-from pytest_loop.run.step_context import StepContext, StepCosts
+from pytest_loop.run.step_context import StepContext, StepRecord
 from pytest_loop.run.steps import Steps
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.store.clock import read_clock
@@ -90,7 +90,7 @@ class Driver(Generic[State]):
         self.context.hook.pytest_loop_event(event=event, state=self.state)
 
     def _execute_all(self, commands: tuple[Command, ...]) -> list[Payload]:
-        """Execute commands, unless a request of another process, a plugin or a person comes first."""
+        """Execute commands, unless a request of another process, a plugin or the user comes first."""
         self._raise_on_pause()
         first = commands[0]
         reason = self.context.files.read_stop_request()
@@ -100,29 +100,26 @@ class Driver(Generic[State]):
         if first.kind not in (Kind.STOPPED, Kind.FAILED) and (limits := self.context.files.take_limit_request()):
             return [LimitsRaised.model_validate({**limits, "is_exact": True})]
         if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
-            return [
-                self._complete_end(
-                    Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))
-                )
-            ]
-        if (first.kind is Kind.CRITIQUE_DONE or first.is_success) and (answer := self._ask_person(first)):
+            end = Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))
+            return [self._complete_end(end)]
+        if (first.kind is Kind.CRITIQUE_DONE or first.is_success) and (answer := self._ask_user(first)):
             return [answer]
         return self._execute_steps(commands)
 
-    def _ask_person(self, command: Command) -> Payload | None:
-        """Return what a person says at a turning point; events are on disk while they think."""
+    def _ask_user(self, command: Command) -> Payload | None:
+        """Return the user's review of a success or refusal of an iteration; events are on disk while they think."""
         gates = self.context.gates
         if gates.is_terminal:
             self.flush()
         if command.is_success:
             review = gates.review(self.state)
             return self.steps.conclude(review, self.state) if review else None
-        goes_on = gates.allow_iteration(self.state)
+        is_allowed = gates.allow_iteration(self.state)
         if gates.is_terminal:
             self.context.project.accept_current()  # what changed while the question waited is an edit of the user
-        if goes_on:
+        if is_allowed:
             return None
-        if goes_on is None and self.context.files.read_stop_request() is None:
+        if is_allowed is None and self.context.files.read_stop_request() is None:
             raise KeyboardInterrupt
         return self._make_stop_request()
 
@@ -178,7 +175,7 @@ class Driver(Generic[State]):
         if command.step is None:
             return self._complete_end(self.steps.record(command, self.state))
         started = time.monotonic()
-        step_context = StepContext(self.context, self.state, self._should_continue, StepCosts())
+        step_context = StepContext(self.context, self.state, self._should_continue, StepRecord())
         payload: StepPayload
         try:
             payload = self.steps.execute(command, step_context)
@@ -188,7 +185,7 @@ class Driver(Generic[State]):
         except (AgentError, SessionError) as error:
             is_final = isinstance(error, AgentUnavailableError)
             payload = PhaseError(step=command.step.value, reason=str(error), final=is_final)
-        payload = payload.model_copy(update={**step_context.costs.fields, "seconds": _measure_since(started)})
+        payload = payload.model_copy(update={**step_context.record.fields, "seconds": _measure_since(started)})
         return self.steps.conclude(payload, self.state)
 
     def _complete_end(self, payload: Payload) -> Payload:

@@ -51,7 +51,7 @@ def _make_payload(context: StepContext, step: Step, **fields: Any) -> EditPayloa
 
 
 def _edit_document(context: StepContext, step: Step) -> EditPayload:
-    """Ask for the document, restore all other files, and write it before its event is recorded."""
+    """Ask for the document, restore all other files, and write the document before its event is recorded."""
     run = context.run
     reply, failure = AgentReply(), None
     with run.artifact.make_scratch_copy() as copy:
@@ -81,7 +81,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         diff=run.redact(render_document_diff(path.name, before or "", text, MAX_DIFF_LENGTH)),
         change=_redact_parts(compare_documents(before, text, path.name), run.redact),
         **_describe_rewrites(rewrites, path.name),
-        **context.costs.fields,
+        **context.record.fields,
     )
     return run.files.write_answer(payload, text, path)
 
@@ -196,7 +196,9 @@ def _try_candidates(context: StepContext, step: Step) -> tuple[AgentReply, tuple
     def ask(candidate: Candidate, is_cancelled: Callable[[], bool]) -> AgentReply:
         candidate_request = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
         candidate_request = run.finish_prompt(candidate_request)
-        return run.answer(candidate.agent, candidate_request, lambda: context.should_continue() and not is_cancelled())
+        return run.ask_agent(
+            candidate.agent, candidate_request, lambda: context.should_continue() and not is_cancelled()
+        )
 
     candidate_round = CandidateRound(
         run.project,
@@ -207,9 +209,9 @@ def _try_candidates(context: StepContext, step: Step) -> tuple[AgentReply, tuple
         context.make_evaluator().evaluate_rules,
         run.live.write,
     )
-    best, candidates = candidate_round.choose_best()
+    best, candidates = candidate_round.keep_best()
     for candidate in candidates:
-        context.costs.add(candidate.agent.name, candidate.usage)
+        context.record.add_usage(candidate.agent.name, candidate.usage)
     return best.reply, tuple(candidate.summarise(is_kept=candidate is best) for candidate in candidates)
 
 

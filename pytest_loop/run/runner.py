@@ -83,7 +83,7 @@ class Runner:
                     raise pytest.UsageError(f"{flag}: {error}") from None
 
     def check_candidates(self, state: RunState) -> None:
-        """Raise `UsageError` for several candidates without files to edit, or without git for their work trees."""
+        """Raise `UsageError` for several candidates without files to edit, or without git for their worktrees."""
         if state.setup.candidates == 1:
             return
         if state.setup.target is not Target.WORKSPACE:
@@ -189,7 +189,7 @@ class Runner:
             project,
             self._find_checkpoints(state, reporter),
             gates,
-            ask=(lambda question: gates.read_answer(question) or "") if can_ask else None,
+            ask_user=(lambda question: gates.read_answer(question) or "") if can_ask else None,
             make_candidate=lambda index, folder: self.agents.make_another(specs[index], folder),
             redact=self.redact,
             nonce=secrets.token_hex(4),

@@ -1,4 +1,4 @@
-"""The context of one step: the state it began from, its agents, and their costs."""
+"""The context of one step: the state it began from, its agents, and a record of what they did."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ MAX_ANSWER_LENGTH = 4_000
 
 
 @dataclass
-class StepCosts:
-    """The last agent that a step asked, its prompt and answer, all usage, lessons and files put back."""
+class StepRecord:
+    """What the event of a step says about its agents: the last one with prompt and answer, and the usage of all.
+
+    `recalled` are the names of lessons in the prompt, and `put_back` the files that an agent may not edit and did.
+    """
 
     agent: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -35,7 +38,7 @@ class StepCosts:
     prompt: str = ""
     answer: str = ""
 
-    def add(self, agent: str, usage: Usage) -> None:
+    def add_usage(self, agent: str, usage: Usage) -> None:
         self.agent, self.usage = agent, self.usage.plus(usage)
 
     @property
@@ -51,7 +54,7 @@ class StepContext:
     run: RunContext
     state: RunState
     should_continue: Callable[[], bool]
-    costs: StepCosts
+    record: StepRecord
 
     @property
     def agent_index(self) -> int:
@@ -68,7 +71,7 @@ class StepContext:
         return self.state.setup.target is Target.WORKSPACE
 
     def make_evaluator(self, manifest: str = "") -> Evaluator:
-        return Evaluator(self.run, self.state, self.should_continue, self.costs.add, manifest)
+        return Evaluator(self.run, self.state, self.should_continue, self.record.add_usage, manifest)
 
     def make_repair(self) -> RepairAttempts:
         return RepairAttempts(self.run.project, self.state, self.make_evaluator().evaluate_rules)
@@ -88,25 +91,25 @@ class StepContext:
         does_work = step in (Step.PRODUCE, Step.REFINE)
         if self.edits_files and does_work:
             request = replace(request, repair_task=self.make_repair().build_task())
-        self.costs.agent = agent.name
+        self.record.agent = agent.name
         try:
             with nullcontext() if does_work or self._writes_tests(step) else self._undo_edits(step):
-                reply = self.run.answer(agent, request, self.should_continue)
+                reply = self.run.ask_agent(agent, request, self.should_continue)
         except AgentError as error:
-            self.costs.add(agent.name, error.usage)
+            self.record.add_usage(agent.name, error.usage)
             raise
-        self.costs.add(agent.name, reply.usage)
+        self.record.add_usage(agent.name, reply.usage)
         if self.edits_files or schema is not None:  # else the answer is the document, which is stored already
-            self.costs.answer = clip_text(self.run.redact(reply.text or ""), MAX_ANSWER_LENGTH)
+            self.record.answer = clip_text(self.run.redact(reply.text or ""), MAX_ANSWER_LENGTH)
         return reply
 
     def record_prompt(self, request: AgentRequest) -> None:
         """Keep the prompt for the report."""
-        self.costs.prompt = clip_text(self.run.redact(request.prompt), MAX_PROMPT_LENGTH)
+        self.record.prompt = clip_text(self.run.redact(request.prompt), MAX_PROMPT_LENGTH)
 
     @contextmanager
     def _undo_edits(self, step: Step) -> Iterator[None]:
-        """Put back and name edits of a read-only agent, except beside PRODUCE, which edits the same files."""
+        """Undo and print edits of a read-only agent, except beside PRODUCE, which edits the same files."""
         project = self.run.project
         if Step.PRODUCE in self.state.progress.awaited:
             yield
@@ -118,10 +121,10 @@ class StepContext:
         finally:
             project.accept_current()
             before = _replace_outputs(before, project)
-            self.costs.put_back = compare_trees(before, project.current).paths
-            if self.costs.put_back:
+            self.record.put_back = compare_trees(before, project.current).paths
+            if self.record.put_back:
                 project.restore_tree(before)
-                self.run.live.write(f"{step.value} may edit nothing: put back {', '.join(self.costs.put_back)}")
+                self.run.live.write(f"{step.value} may edit nothing: put back {', '.join(self.record.put_back)}")
 
     def build_request(
         self,
@@ -163,9 +166,9 @@ class StepContext:
     def _recall_lessons(self) -> str:
         """Return lessons of earlier runs about what fails now."""
         lessons = choose_lessons(self.state, self.run.lessons)
-        self.costs.recalled = tuple(lesson.name for lesson in lessons)
+        self.record.recalled = tuple(lesson.name for lesson in lessons)
         if lessons:
-            self.run.live.write(f"     remembered: {'; '.join(self.costs.recalled)}", 0)
+            self.run.live.write(f"     remembered: {'; '.join(self.record.recalled)}", 0)
         return render_lessons(lessons)
 
 

@@ -194,12 +194,12 @@ class ExperimentStep:
         self._project.enforce_seal()
         before = self._project.save_current()
         try:
-            reply = run.answer(agent, request, self.context.should_continue)
+            reply = run.ask_agent(agent, request, self.context.should_continue)
         finally:
             findings = _make_findings(self._project.restore_tree(before))
             for finding in findings:
                 run.live.write(f"  {finding.path}: {finding.detail}")
-        self.context.costs.add(agent.name, reply.usage)
+        self.context.record.add_usage(agent.name, reply.usage)
         return reply, findings
 
     def _build_prompt(self, files: Mapping[str, str]) -> str:

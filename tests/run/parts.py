@@ -18,7 +18,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
-from pytest_loop.run.step_context import StepContext, StepCosts
+from pytest_loop.run.step_context import StepContext, StepRecord
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live_view import LiveView
@@ -119,7 +119,7 @@ class SmallRun:
     output: io.StringIO
 
     def make_step(self, **state_fields: Any) -> StepContext:
-        return StepContext(self.context, self.state.replace(**state_fields), lambda: True, StepCosts())
+        return StepContext(self.context, self.state.replace(**state_fields), lambda: True, StepRecord())
 
 
 def make_run(

@@ -56,7 +56,7 @@ def write(text: str, path: str = "shop.py") -> Callable[[AgentRequest], AgentRep
 
 def test_candidate_with_the_highest_score_is_kept(git_project: SealedFiles) -> None:
     candidates = Round(git_project, write("green\n"), write("blue\n"), write("red\nred\n"))
-    best, everyone = candidates.round.choose_best()
+    best, everyone = candidates.round.keep_best()
     assert (best.number, candidates.read()) == (2, "blue")
     assert [candidate.evaluation.score for candidate in everyone if candidate.evaluation] == [0.5, 1.0, 0.0]
     assert candidates.lines[-1] == "candidate 2 of 3 is kept"
@@ -66,7 +66,7 @@ def test_candidate_with_the_highest_score_is_kept(git_project: SealedFiles) -> N
 
 
 def test_smaller_change_wins_with_the_same_score(git_project: SealedFiles) -> None:
-    assert Round(git_project, write("blue\nblue\n"), write("blue\n")).round.choose_best()[0].number == 2
+    assert Round(git_project, write("blue\nblue\n"), write("blue\n")).round.keep_best()[0].number == 2
 
 
 def test_candidate_that_edits_sealed_files_loses(git_project: SealedFiles) -> None:
@@ -74,14 +74,14 @@ def test_candidate_that_edits_sealed_files_loses(git_project: SealedFiles) -> No
         (request.workspace / "test_shop.py").write_text("")
         return write("blue\n")(request)
 
-    best, (cheater, _) = Round(git_project, cheat, write("green\n")).round.choose_best()
+    best, (cheater, _) = Round(git_project, cheat, write("green\n")).round.keep_best()
     assert (best.number, cheater.summarise(is_kept=False).void) == (2, True)
     assert (git_project.root / "test_shop.py").read_text() == "import shop\n"
 
 
 def test_candidate_that_fails_without_an_edit_is_reported(git_project: SealedFiles) -> None:
     candidates = Round(git_project, AgentError("it was empty"), write("green\n"))
-    best, (failed, _) = candidates.round.choose_best()
+    best, (failed, _) = candidates.round.keep_best()
     assert (best.number, failed.summarise(is_kept=False).error) == (2, "it was empty")
     assert "it was empty" in candidates.lines
 
@@ -90,14 +90,14 @@ def test_candidate_that_fails_without_an_edit_is_reported(git_project: SealedFil
 def test_errors_of_all_candidates_are_an_error(git_project: SealedFiles, error: AgentError) -> None:
     candidates = Round(git_project, error, error)
     with pytest.raises(type(error), match=str(error)):
-        candidates.round.choose_best()
+        candidates.round.keep_best()
     assert candidates.read() == "colour"
 
 
 def test_files_are_restored_if_an_evaluation_fails(git_project: SealedFiles) -> None:
     candidates = Round(git_project, write("purple\n"))
     with pytest.raises(KeyError):
-        candidates.round.choose_best()
+        candidates.round.keep_best()
     assert candidates.read() == "colour"
 
 
@@ -107,11 +107,11 @@ def test_files_from_before_a_crash_are_restored_first(git_project: SealedFiles) 
     (git_project.root / "shop.py").write_text("purple\n")
     candidates = Round(git_project, AgentError("it was empty"))
     with pytest.raises(AgentError):
-        candidates.round.choose_best()
+        candidates.round.keep_best()
     assert candidates.read() == "colour"
     assert not (folder / "before-candidates.json").exists()
 
 
 def test_project_without_git_has_no_candidates(project: SealedFiles) -> None:
     with pytest.raises(AgentUnavailableError, match="there is no work tree for a candidate"):
-        Round(project, write("blue\n")).round.choose_best()
+        Round(project, write("blue\n")).round.keep_best()

@@ -190,7 +190,7 @@ def test_failed_request_is_paid_for(project: SealedFiles) -> None:
     step = make_project_run(project, error).make_step()
     with pytest.raises(AgentError):
         refine(step)
-    assert step.costs.usage.tokens == 5
+    assert step.record.usage.tokens == 5
 
 
 def test_request_has_the_failing_rules_as_a_repair_task(project: SealedFiles) -> None:
@@ -222,7 +222,7 @@ def test_best_of_several_candidates_is_kept_and_all_are_paid_for(git_project: Se
     payload = refine(step)
     assert [(candidate.candidate, candidate.kept) for candidate in payload.candidates] == [(1, False), (2, True)]
     assert (git_project.root / "shop.py").read_text() == "blue\n"
-    assert step.costs.usage.tokens == 10
+    assert step.record.usage.tokens == 10
     assert [agent.requests[0].key for agent in agents] == ["candidate 1", "candidate 2"]
 
 

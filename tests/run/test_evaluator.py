@@ -121,7 +121,7 @@ def test_answers_of_the_judge_are_paid_for(tmp_path: Path) -> None:
     step = run.make_step()
     step.make_evaluator().evaluate()
     assert [answer.passed for answer in answers] == [True]
-    assert (step.costs.agent, step.costs.usage.tokens) == ("scripted", 7)
+    assert (step.record.agent, step.record.usage.tokens) == ("scripted", 7)
 
 
 @pytest.fixture

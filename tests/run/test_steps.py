@@ -59,7 +59,7 @@ def test_edit_of_an_agent_that_plans_is_put_back_and_named(project: SealedFiles)
     run = make_run(project.root, edit, settings={"agents": AgentSettings(planner="agent")}, project=project)
     step = run.make_step()
     STEPS.execute(PLAN, step)
-    assert step.costs.put_back == ("new.py", "shop.py")
+    assert step.record.put_back == ("new.py", "shop.py")
     assert (project.root / "shop.py").read_text() == "colour = 'red'\n"
     assert not (project.root / "new.py").exists()
     assert "PLAN may edit nothing: put back new.py, shop.py" in run.output.getvalue()

@@ -19,7 +19,7 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import StateError
-from pytest_loop.run.step_context import StepContext, StepCosts
+from pytest_loop.run.step_context import StepContext, StepRecord
 from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
@@ -57,7 +57,7 @@ class StepRunner:
 
     def execute(self, kind: Kind, step: Step = Step.CRITIQUE) -> Any:
         state = ExperimentState(**dict(self.run.state), experiment=self.experiment)
-        context = StepContext(self.run.context, state, lambda: True, StepCosts())
+        context = StepContext(self.run.context, state, lambda: True, StepRecord())
         return ExperimentSteps(self.ask).execute(Command(kind, step), context)
 
     def compose(self) -> Any:
