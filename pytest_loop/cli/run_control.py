@@ -113,7 +113,7 @@ class RunControl:
         _, project = restore.open_project(self.store.project, files, state)
         try:
             result = restore.restore_iteration(
-                project, history.events, iteration, keeps_new=True, is_over=state.is_over
+                project, history.events, iteration, keeps_new_files=True, is_over=state.is_over
             )
         finally:
             project.close()

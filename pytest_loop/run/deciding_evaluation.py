@@ -32,7 +32,7 @@ class EvaluateRules(Protocol):
 
 
 class EvaluateFailures(Protocol):
-    """Evaluate what did not pass last time alone, `stop_early` at the first failure; None if that says nothing."""
+    """Evaluate only what did not pass last time, `stop_early` at the first failure; None if that says nothing."""
 
     def __call__(self, *, stop_early: bool) -> Evaluation | None: ...
 

@@ -17,7 +17,7 @@ End = TypeVar("End", bound=EndPayload)
 
 
 def add_diff(payload: End, state: RunState, files: RunFiles) -> End:
-    """Return the end of a run with the change that its escalation is about, unless the user wants it without."""
+    """Add the diff of the run to the escalation in the payload of its end, unless the user wants none."""
     decision = payload.decision
     if decision is None or decision.context is None or not state.setup.control.escalation_includes_diff:
         return payload

@@ -82,16 +82,16 @@ class Evaluator:
 
     def evaluate_rules(self, *, is_deciding: bool = False) -> Evaluation:
         """Evaluate only the rules, again without reused results if they pass with them."""
-        reuse = not self.context.settings.judging.no_reuse
-        evaluation = self._run_session(reuse=reuse, is_deciding=is_deciding)
+        can_reuse = not self.context.settings.judging.no_reuse
+        evaluation = self._run_session(can_reuse=can_reuse, is_deciding=is_deciding)
         if evaluation.passed and self.session_result.has_reused_evidence:
-            return self._run_session(reuse=False, is_deciding=is_deciding)
+            return self._run_session(can_reuse=False, is_deciding=is_deciding)
         return evaluation
 
     def _evaluate_failures(self, *, stop_early: bool) -> Evaluation | None:
-        """Run what did not pass last time alone; all other rules keep their verdict, so that this ends no run.
+        """Run only the tests that did not pass last time; all other rules count as passed, so that this ends no run.
 
-        None if that says nothing: not all of it are tests, or some cannot be collected.
+        None if that says nothing: rules other than tests did not pass, or some tests cannot be collected.
         """
         before, rules = self.state.evaluation, self.state.criteria.by_id
         if before is None or before.void or before.phase is not self.state.phase:
@@ -99,7 +99,7 @@ class Evaluator:
         unmet = [rules[name] for name in sorted(before.unmet) if name in rules]
         if len(unmet) < max(1, len(before.rule_results)) or not all(rule.is_test for rule in unmet):
             return None
-        order = self._build_order(None, reuse=False, is_deciding=False, stop_early=stop_early)
+        order = self._build_order(None, can_reuse=False, is_deciding=False, stop_early=stop_early)
         names = tuple(rule.id for rule in unmet)
         result = repeat_items(self.context.session, order, self.context.project.root, names)
         if result is None or result.problems:
@@ -112,15 +112,16 @@ class Evaluator:
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
         """Run commands that passed once more without tests that an agent has added: these may patch the product."""
         paths, seal, room = list_new_tests(self.context.project), self.state.setup.seal, self.context.clean_room
-        keys = {rule.key for rule in self.state.criteria.rules if rule.is_command}
+        rules = self.state.criteria.rules
+        keys = {rule.key for rule in rules if rule.is_command}
         plan = self.session_result.plan or SessionPlan()
         items = tuple(nodeid for nodeid, names in plan.items.items() if keys.intersection(names))
         if not (paths and items and room and seal):
             return
-        order = self._build_order(None, reuse=False, is_deciding=True).model_copy(update={"selected": items})
+        order = self._build_order(None, can_reuse=False, is_deciding=True).model_copy(update={"selected": items})
         with room.enter(paths):
             result = self.context.session.evaluate(order)
-        before, after = (one.collect_evidence(self.state.criteria.rules) for one in (self.session_result, result))
+        before, after = self.session_result.collect_evidence(rules), result.collect_evidence(rules)
         keys &= before.keys()
         names = list_names(paths, 3)
         if any(needs_new_tests(before[key], after[key], seal.test_counts.get(key, 0)) for key in keys):
@@ -145,7 +146,7 @@ class Evaluator:
             return False  # other files than the document may have changed
         return before.artifact_sha256 == evaluation.artifact_sha256 and evaluation.score > before.score
 
-    def _run_session(self, *, reuse: bool, is_deciding: bool) -> Evaluation:
+    def _run_session(self, *, can_reuse: bool, is_deciding: bool) -> Evaluation:
         state = self.state
         artifact_hash = self._compute_hash()
         judge = self._make_judge()
@@ -153,7 +154,7 @@ class Evaluator:
         self.context.project.begin_work(is_session=True)
         try:
             session_result = self.session_result = self._find_baseline_result(artifact_hash) or (
-                self.context.session.evaluate(self._build_order(service, reuse, is_deciding))
+                self.context.session.evaluate(self._build_order(service, can_reuse, is_deciding))
             )
         finally:
             if judge and service:
@@ -198,7 +199,7 @@ class Evaluator:
                 self.context.live.write(f"no checkpoint: {error}", SHOW_SESSIONS)
 
     def _build_order(
-        self, service: JudgeService | None, reuse: bool, is_deciding: bool, *, stop_early: bool = False
+        self, service: JudgeService | None, can_reuse: bool, is_deciding: bool, *, stop_early: bool = False
     ) -> SessionOrder:
         rules, prepared = self.state.criteria.by_id, self.state.prepared_checks
         checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
@@ -211,7 +212,7 @@ class Evaluator:
             judge_address=service.address if service else "",
             judge_key=service.key if service else "",
             manifest=self.manifest,
-            can_reuse=reuse,
+            can_reuse=can_reuse,
             left_out=self._list_left_out(),
             can_stop_early=stop_early or (self.context.settings.judging.stop_early and not self.manifest),
             is_deciding=is_deciding,

@@ -96,8 +96,9 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 def _can_be_split_off(path: str, workspace: Path) -> bool:
     """Return whether a read-only folder leaves the workspace, the home and the temporary folder writable."""
-    kept = (str(workspace), os.path.realpath(Path.home()), os.path.realpath(tempfile.gettempdir()))
-    return Path(path).is_dir() and not _is_below(path, kept) and not any(_is_below(place, [path]) for place in kept)
+    writable = (str(workspace), os.path.realpath(Path.home()), os.path.realpath(tempfile.gettempdir()))
+    holds_writable = any(_is_below(folder, [path]) for folder in writable)
+    return Path(path).is_dir() and not _is_below(path, writable) and not holds_writable
 
 
 def choose_tool(settings: Settings) -> Probe:

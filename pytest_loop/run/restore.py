@@ -66,16 +66,16 @@ def restore_rules(files: RunFiles, state: RunState) -> Iterator[SealFinding]:
 
 
 def restore_iteration(
-    project: SealedFiles, events: Iterable[Event], number: int, *, keeps_new: bool = False, is_over: bool = False
+    project: SealedFiles, events: Iterable[Event], number: int, *, keeps_new_files: bool = False, is_over: bool = False
 ) -> RestoreResult:
-    """Restore the files that an iteration judged, or those before the first edit (0), beside which new ones stay.
+    """Restore the files that an iteration judged, or for 0 those from before the first edit.
 
-    `keeps_new`: files that were made after the run stay beside those of an iteration, too. The baseline of an
+    Files that were made after the run stay for 0, and with `keeps_new_files` for any iteration. The baseline of an
     experiment belongs to its first iteration.
     """
     events = list(events)
     tree = _find_tree(project, events, number) if number else project.start
-    if keeps_new or not number:
+    if keeps_new_files or not number:
         tree = _add_new_files(project, tree, {event.iteration for event in events}, is_over=is_over)
     return project.restore_tree(tree)
 
@@ -98,13 +98,13 @@ def _add_new_files(project: SealedFiles, tree: FileTree, iterations: Iterable[in
     """
     project.accept_current()
     trees = filter(None, map(project.load_checkpoint, iterations))
-    made = {path for checkpoint in trees for path in checkpoint.entries}
-    kept = {
+    saved_paths = {path for checkpoint in trees for path in checkpoint.entries}
+    new_entries = {
         path: entry
         for path, entry in project.current.entries.items()
-        if path not in made and path not in project.start.entries and (is_over or not project.is_sealed(path))
+        if path not in saved_paths and path not in project.start.entries and (is_over or not project.is_sealed(path))
     }
-    return replace(tree, entries={**kept, **tree.entries})
+    return replace(tree, entries={**new_entries, **tree.entries})
 
 
 def remove_checkpoints(root: Path, state: RunState) -> None:

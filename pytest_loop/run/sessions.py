@@ -45,10 +45,11 @@ class SessionFactory:
         )
         if self.live is not None:
             session.show_progress = self.live.show_session
-            session.should_continue = self._refresh
+            session.should_continue = self._refresh_view
         return session
 
-    def _refresh(self) -> bool:
+    def _refresh_view(self) -> bool:
+        """Refresh the live view, and let the session continue."""
         if self.live is not None:
             self.live.refresh()
         return True

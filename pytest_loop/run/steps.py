@@ -149,7 +149,7 @@ def _criticise(context: StepContext) -> CritiqueDone:
 
 
 def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
-    """Return a critique that says so where a rule complains about a sealed file; tests always fail in one."""
+    """Add a hint to each issue that is in a sealed file, and print it; tests always fail in one."""
     rules, is_sealed = context.state.criteria.by_id, context.run.project.sealed.matches
     live = context.run.live
 
@@ -168,7 +168,7 @@ def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
 
 
 def _wants_localisation(context: StepContext) -> bool:
-    """Return whether the user asked for it, or the built-in agent has given up and can still help the next one."""
+    """Return whether to look for suspicious lines: by a setting, or for the agent after the built-in one."""
     earlier = context.run.agents[: context.state.progress.agent_index]
     return context.run.settings.agents.localise or any(agent.name == BUILTIN for agent in earlier)
 

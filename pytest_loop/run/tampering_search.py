@@ -130,7 +130,7 @@ class TamperingSearch:
 
     def _find_suspicious_code(self) -> Iterator[SealFinding]:
         changes, sources = self.changes, self.sources
-        if sources and not self._writes_tests:
+        if sources and not self._is_document_test_module:
             texts = changes.read_start_sources(is_sealed=False)
             machinery = frozenset(name for text in texts for name in find_test_machinery(text))
             suspects = filter(self._can_interfere, sources)
@@ -194,12 +194,12 @@ class TamperingSearch:
         Nothing is known about tests of new files, and of modules that could not be imported.
         """
         unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
-        known = self.project.start.entries.keys() - unknown
+        files = self.project.start.entries.keys() - unknown
         before = self.seal.replaced_tests
         names = (name for name in self.session_result.replaced_tests if name not in before)
-        return [name for name in names if name.partition("::")[0] in known]
+        return [name for name in names if name.partition("::")[0] in files]
 
     @property
-    def _writes_tests(self) -> bool:
+    def _is_document_test_module(self) -> bool:
         """Whether the document of the run is a test module, which speaks of the test machinery."""
         return self.state.setup.target is Target.ARTIFACT and is_test_module(self.context.artifact.path.name)

@@ -27,12 +27,12 @@ def get_branch(alias: str) -> str:
 
 
 def is_inside(root: Path, files: RunFiles) -> bool:
-    """Return whether this process works in the work tree of the run."""
+    """Return whether this process works in the worktree of the run."""
     return root.is_relative_to(files.worktree)
 
 
 def hand_over(root: Path, files: RunFiles, state: RunState, print_line: PrintLine) -> None:
-    """Commit the change of a finished run to its branch; after success remove its work tree."""
+    """Commit the change of a finished run to its branch; after success remove its worktree."""
     if not state.is_over or not is_inside(root, files):
         return
     worktree = Worktree(root, files.worktree)
@@ -80,10 +80,10 @@ def can_overlap(patterns: Sequence[str], others: Sequence[str]) -> bool:
 
     Patterns are apart only if their leading folders differ.
     """
-    return any(_can_meet(first, second) for first in patterns or ("*",) for second in others or ("*",))
+    return any(_can_match_same_path(first, second) for first in patterns or ("*",) for second in others or ("*",))
 
 
-def _can_meet(first: str, second: str) -> bool:
+def _can_match_same_path(first: str, second: str) -> bool:
     if first.startswith("!") or second.startswith("!"):
         return False
     return all(part == other for part, other in zip(_split_prefix(first), _split_prefix(second), strict=False))
