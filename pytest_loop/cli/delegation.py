@@ -14,7 +14,7 @@ from pytest_loop.cli.task import choose_alias
 from pytest_loop.errors import StateError
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.run.console import Console
-from pytest_loop.run.worktree import get_branch, is_inside
+from pytest_loop.run.worktree import get_branch, is_in_worktree
 from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import build_resume_arguments, build_worktree_arguments
 from pytest_loop.settings.settings import Settings
@@ -38,7 +38,7 @@ class Delegation:
         settings = self.settings
         if settings.commands.resume is not None:
             files = find_run(self.store, settings.start.alias or settings.commands.resume)
-            if files.worktree.is_dir() and not is_inside(settings.root, files):
+            if files.worktree.is_dir() and not is_in_worktree(settings.root, files):
                 arguments = build_resume_arguments(settings.arguments, keep=("--loop-detach", "--loop-json"))
                 return self._run_in_worktree(files, (*arguments, f"--loop-resume={files.alias}"))
             return self.detach(files) if settings.start.detach else None

@@ -34,7 +34,7 @@ def refuse_leftovers(store: Store, root: Path, print_line: PrintLine) -> None:
         if paths := put_back(files.folder):
             print_line(describe_put_back(paths))
     runs = [run for files in idle if isinstance(run := read_run(files), SavedRun) and run.state.setup.seal]
-    runs_here = [run for run in runs if Path(worktree.find_root(run.state, store)) == root]
+    runs_here = [run for run in runs if Path(worktree.find_run_root(run.state, store)) == root]
     latest = max(runs_here, key=lambda run: run.state.updated_at, default=None)
     for run in runs_here:
         is_killed = not run.state.is_over and run.files.owner is Owner.DEAD

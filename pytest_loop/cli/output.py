@@ -32,7 +32,7 @@ MAX_DOCUMENT_LENGTH = 256 * 1024
 
 
 def build_result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
-    """Return a run for machines: its result, the condition of its process, and damage of its files."""
+    """Return the JSON of a run: its result, the condition of its process, and damage of its files."""
     pid = int(files.pid) if files.is_busy and files.pid.isdigit() else None
     condition = {"condition": describe_condition(state, files) or None, "pid": pid, "damage": history.damage}
     return outcome.build_result(state, history.events, str(files.history)) | condition

@@ -87,8 +87,8 @@ class Readiness:
             for point in self.clarity.points:
                 yield f"  {point.dimension:<11} {point.score}  {point.reason}"
         if self.shape is Shape.UNCLEAR:
-            is_by_shape_file = self.clarity.shape is not Shape.UNCLEAR
-            reasons = ["SHAPE.md: its spec score is below 5"] if is_by_shape_file else []
+            is_task_clear = self.clarity.shape is not Shape.UNCLEAR
+            reasons = ["SHAPE.md: its spec score is below 5"] if is_task_clear else []
             lines = "\n".join(f"  {reason}" for reason in (*reasons, *self.clarity.missing))
             raise UnclearError(f"this is not clear enough to start:\n{lines}")
         if self.reversibility.pre_check and not is_detailed:

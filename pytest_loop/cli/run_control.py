@@ -92,7 +92,7 @@ class RunControl:
         if state.setup.seal is None:
             return ()
         try:
-            _, project = restore.open_project(Path(worktree.find_root(state, self.store)), files, state)
+            _, project = restore.open_project(Path(worktree.find_run_root(state, self.store)), files, state)
             findings = restore.put_back_sealed(project, files, state)
             project.close()
         except StateError as error:

@@ -152,7 +152,7 @@ class Start:
         """Start a new run: read the task, draft, seal and take the baseline, confirm, begin."""
         task = parse_request(self.settings, self.console)
         self.is_detached |= task.route is Route.BACKGROUND
-        self.runner.check_agents()
+        self.runner.check_settings()
         refuse_leftovers(self.store, self.settings.root, self.console.print_line)
         judging = {"can_judge": can_judge(self.settings), "may_only_edit": may_only_edit(self.settings)}
         context = read_task_context(task, self.settings.root, **judging)
@@ -215,7 +215,7 @@ class Start:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
         calibrator = Calibrator(self.settings, self.console)
         experiment = calibrator.load()
-        self.runner.check_agents()
+        self.runner.check_settings()
         alias = self.settings.start.alias or make_alias(experiment.workload_id)
         files = self.store.get_run(self.store.make_unique_alias(alias))
         try:

@@ -92,7 +92,7 @@ def _write_output(data: bytes) -> None:
 class Watcher:
     """Watch the files of a project, and evaluate them with a session.
 
-    Files that the session writes itself are ignored: a path that changes during two sessions in a row, until it changes
+    Files that the session seems to write are ignored: those that change during two sessions in a row, until they change
     between sessions. `score` is the hook that may replace the score.
     """
 
@@ -124,7 +124,7 @@ class Watcher:
             self.print_line(f"changed: {list_names(sorted(changed), _MAX_NAMES)}")
 
     def find_changes(self, before: FileTree, after: FileTree) -> set[str]:
-        """Return what changed during a session, without what the session seems to write itself."""
+        """Return what changed during a session, and remember what the session seems to have written itself."""
         changed = set(compare_trees(before, after).paths) - self._ignored
         self._ignored |= changed & self._suspects
         self._suspects = changed

@@ -9,7 +9,7 @@ from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES, find_syntax_error
 from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument
 from pytest_loop.rules.syntax import ContentError, parse
 
-# Names of languages in fences, for suffixes that are not such a name themselves.
+# Names of languages in fences, beside the suffix itself.
 _LANGUAGES = {
     ".yml": ("yaml",),
     ".py": ("python", "python3"),
@@ -38,7 +38,7 @@ def unwrap_document(text: str, name: str) -> str:
 
 
 def _rank_block(block: FencedBlock, languages: tuple[str, ...]) -> tuple[bool, bool, int]:
-    """Sort blocks of the language first, then those without a language, and longer ones before shorter ones."""
+    """Return a sort key: blocks of the language first, then those without a language; longer ones before shorter."""
     return block.language not in languages, bool(block.language), -len(block.text)
 
 

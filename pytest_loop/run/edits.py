@@ -194,11 +194,9 @@ def _try_candidates(context: StepContext, step: Step) -> tuple[AgentReply, tuple
     context.record_prompt(request)
 
     def ask(candidate: Candidate, is_cancelled: Callable[[], bool]) -> AgentReply:
-        candidate_request = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
-        candidate_request = run.finish_prompt(candidate_request)
-        return run.ask_agent(
-            candidate.agent, candidate_request, lambda: context.should_continue() and not is_cancelled()
-        )
+        own_request = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
+        own_request = run.finish_prompt(own_request)
+        return run.ask_agent(candidate.agent, own_request, lambda: context.should_continue() and not is_cancelled())
 
     candidate_round = CandidateRound(
         run.project,

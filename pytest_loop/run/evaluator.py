@@ -19,7 +19,7 @@ from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
 from pytest_loop.run.judge_reads import seal_late_reads
-from pytest_loop.run.new_tests import assert_nothing, list_new_tests, run_new_tests
+from pytest_loop.run.new_tests import have_no_assertions, list_new_tests, run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
@@ -111,7 +111,8 @@ class Evaluator:
 
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
         """Run commands that passed once more without tests that an agent has added: these may patch the product."""
-        paths, seal, room = list_new_tests(self.context.project), self.state.setup.seal, self.context.clean_room
+        project, seal, room = self.context.project, self.state.setup.seal, self.context.clean_room
+        paths = list_new_tests(project)
         rules = self.state.criteria.rules
         keys = {rule.key for rule in rules if rule.is_command}
         plan = self.session_result.plan or SessionPlan()
@@ -127,9 +128,7 @@ class Evaluator:
         if any(needs_new_tests(before[key], after[key], seal.test_counts.get(key, 0)) for key in keys):
             detail = "commands that judge pass only together with this new test: remove it"
             yield SealFinding(kind="interference", path=names, detail=detail)
-        elif any(is_failure(piece) for key in keys for piece in after[key]) and assert_nothing(
-            self.context.project, paths
-        ):
+        elif any(is_failure(piece) for key in keys for piece in after[key]) and have_no_assertions(project, paths):
             detail = "a goal is reached by a new test that asserts nothing about behaviour: add assertions"
             yield SealFinding(kind="ratchet", path=names, detail=detail)
 

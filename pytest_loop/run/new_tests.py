@@ -21,7 +21,7 @@ def list_new_tests(project: SealedFiles) -> tuple[str, ...]:
     return tuple(filter(may_be_collected, project.changes.added))
 
 
-def assert_nothing(project: SealedFiles, paths: Iterable[str]) -> bool:
+def have_no_assertions(project: SealedFiles, paths: Iterable[str]) -> bool:
     """Return whether there are Python files among new tests, and none of these asserts behaviour."""
     contents = [project.read_current_content(path) or b"" for path in paths if path.endswith(".py")]
     return bool(contents) and all(check_test_source(content.decode("utf-8", "replace")) for content in contents)

@@ -28,7 +28,7 @@ class RepairAttempts:
     _best: Evaluation | None = None
 
     def build_task(self) -> RepairTask:
-        """Return the failing tests and remedies, without held-out rules."""
+        """Return the task of the last evaluation, which attempts must improve on; it names no held-out rules."""
         self._best = self.state.evaluation
         unmet = self._best.unmet if self._best else frozenset()
         rules = [

@@ -68,8 +68,8 @@ class Runner:
             self.settings.root, self.hook, self.redact, self.settings.folder / record if record else None
         )
 
-    def check_agents(self) -> None:
-        """Raise `UsageError` for agents, prompts and fences that cannot be used."""
+    def check_settings(self) -> None:
+        """Raise `UsageError` for prompts, fences and agents that cannot be used."""
         if self.settings.prompts:
             prompts.check_templates(self.settings.prompts)
         choose_tool(self.settings)
@@ -198,10 +198,11 @@ class Runner:
             lessons=load_lessons(store, files) if chosen.memory else (),
             fence=fence,
             clean_room=self._open_clean_room(state, files, project, fence, cleanup),
-            baseline_result=self._find_baseline_result(),
+            baseline_result=self._redact_baseline_result(),
         )
 
-    def _find_baseline_result(self) -> BaselineResult | None:
+    def _redact_baseline_result(self) -> BaselineResult | None:
+        """Return the baseline result of this process without secrets; None if another process took the baseline."""
         baseline = self.sessions.baseline_result
         return baseline and BaselineResult(baseline.digest, redact_result(baseline.result, self.redact))
 

@@ -69,7 +69,7 @@ class SessionFactory:
 
 
 def set_display(session: SubprocessSession, look: Look) -> None:
-    """Let a session print what the user wants to read: `-v` as pytest prints it, further ones make it verbose."""
+    """Let a session print as much as the user wants to read: nothing, or more with each further `-v`."""
     if look.verbosity >= SHOW_SESSIONS:
         colour = "yes" if look.is_coloured else "no"
         session.columns = look.width

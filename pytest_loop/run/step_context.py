@@ -26,7 +26,7 @@ MAX_ANSWER_LENGTH = 4_000
 
 @dataclass
 class StepRecord:
-    """What the event of a step says about its agents: the last one with prompt and answer, and the usage of all.
+    """The agents of a step for its event: the last one with its prompt and answer, and the usage of all.
 
     `recalled` are the names of lessons in the prompt, and `put_back` the files that an agent may not edit and did.
     """

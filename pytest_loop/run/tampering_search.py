@@ -87,13 +87,13 @@ class TamperingSearch:
         A new file elsewhere may be what the task asks for, if a test opens it.
         """
         reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
-        all_paths = {path for path, _ in reads}
-        judged = {path for path, owner in reads if is_sealed(owner) and not is_product_file(path)}
+        read_paths = {path for path, _ in reads}
+        read_by_tests = {path for path, owner in reads if is_sealed(owner) and not is_product_file(path)}
         for path in project.changes.added if reads and not project.allow else ():
-            if path in all_paths and is_sealed(path):
+            if path in read_paths and is_sealed(path):
                 detail = "is new, and a test that decides reads it: remove it"
                 yield SealFinding(kind="sealed", path=path, detail=detail)
-            elif path in judged - self.session_result.opened_to_write:
+            elif path in read_by_tests - self.session_result.opened_to_write:
                 yield SealFinding(kind=UNVERIFIED, path=path, detail="it is new, and a test reads it")
 
     def _find_changed_checks(self) -> Iterator[SealFinding]:

@@ -26,14 +26,14 @@ def get_branch(alias: str) -> str:
     return f"loop/{alias}"
 
 
-def is_inside(root: Path, files: RunFiles) -> bool:
+def is_in_worktree(root: Path, files: RunFiles) -> bool:
     """Return whether this process works in the worktree of the run."""
     return root.is_relative_to(files.worktree)
 
 
 def hand_over(root: Path, files: RunFiles, state: RunState, print_line: PrintLine) -> None:
     """Commit the change of a finished run to its branch; after success remove its worktree."""
-    if not state.is_over or not is_inside(root, files):
+    if not state.is_over or not is_in_worktree(root, files):
         return
     worktree = Worktree(root, files.worktree)
     branch = get_branch(files.alias)
@@ -105,7 +105,7 @@ def find_shared_files(store: Store, state: RunState, since: float) -> PathPatter
         if files.alias != state.task_alias and (files.is_busy or files.last_change >= since):
             other = read_state(files)
             scope = _find_edit_scope(other, store) if other else None
-            if scope and scope.root == find_root(state, store):
+            if scope and scope.root == find_run_root(state, store):
                 patterns += scope.globs or ("*",)
     return PathPatterns(patterns)
 
@@ -120,10 +120,10 @@ def _find_edit_scope(state: RunState, store: Store) -> EditScope | None:
         allow = tuple(pattern for pattern in (allow or (document,)) if pattern != document or not is_private)
         if not allow:
             return None
-    return EditScope(find_root(state, store), allow)
+    return EditScope(find_run_root(state, store), allow)
 
 
-def find_root(state: RunState, store: Store) -> str:
+def find_run_root(state: RunState, store: Store) -> str:
     """Return the folder in which a run works: the project, or its own worktree."""
     arguments = list(state.setup.arguments)
     return arguments[arguments.index("--rootdir") + 1] if "--rootdir" in arguments else str(store.project)

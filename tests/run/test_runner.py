@@ -85,7 +85,7 @@ def make_state(**fields: Any) -> RunState:
 def test_unusable_agents_and_prompts_are_refused(tmp_path: Path, agents: dict[str, Any], message: str) -> None:
     runner, _, _ = make_runner(make_settings(tmp_path, agents=AgentSettings(**agents)))
     with pytest.raises((pytest.UsageError, StateError), match=message):
-        runner.check_agents()
+        runner.check_settings()
 
 
 def test_candidates_need_files_and_git(tmp_path: Path) -> None:
