@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_loop.cli.document import locate_document
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.cli.session_arguments import check_template
-from pytest_loop.cli.task import DocumentDraft, SetupAnswers, TaskContext, can_ask, check_measurable
+from pytest_loop.cli.task import DocumentDraft, SetupAnswers, TaskContext, can_ask, propose_criteria
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Phase
 from pytest_loop.inference.command_candidate import Confidence
 from pytest_loop.inference.document_criteria import DocumentCriteria, DocumentTask, InheritedRule, draft_criteria
@@ -60,7 +60,7 @@ def find_task_type(settings: Settings, context: TaskContext) -> TaskType | None:
 def _is_measured(settings: Settings, context: TaskContext) -> bool:
     """Return whether commands or tests of the project tell with some confidence when the task is done."""
     try:
-        return check_measurable(context, settings).confidence is not Confidence.LOW
+        return propose_criteria(context, settings).confidence is not Confidence.LOW
     except UnclearError:
         return False
 

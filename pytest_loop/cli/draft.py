@@ -14,7 +14,7 @@ from pytest_loop.cli.document_draft import draft_document, find_named_type, find
 from pytest_loop.cli.inferred_rules import infer_rules
 from pytest_loop.cli.readiness import UnclearError, UserChoices
 from pytest_loop.cli.session_arguments import build_judging_arguments
-from pytest_loop.cli.task import TaskContext, check_measurable, may_only_edit
+from pytest_loop.cli.task import TaskContext, may_only_edit, propose_criteria
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Phase, SessionPlan
 from pytest_loop.core.model.run_setup import Breakers, IterationControl, Limits, Setup
@@ -179,7 +179,7 @@ def make_draft(
     if are_rules_named or settings.workspace.artifact:
         context = context.drop_project_rules()
         if has_tests_only and plan.criteria and not settings.workspace.artifact:
-            check_measurable(context, settings)
+            propose_criteria(context, settings)  # raises for a task that cannot be measured
     elif can_be_inferred:
         try:
             context = infer_rules(context, settings, console)

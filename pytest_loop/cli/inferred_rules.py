@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.cli.task import TaskContext, can_ask, check_measurable
+from pytest_loop.cli.task import TaskContext, can_ask, propose_criteria
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import CheckError
 from pytest_loop.inference.command_candidate import Confidence, Goal
@@ -56,7 +56,7 @@ class _Inference:
     console: Console
 
     def infer(self, context: TaskContext) -> TaskContext:
-        proposal = check_measurable(context, self.settings)
+        proposal = propose_criteria(context, self.settings)
         is_doubtful = proposal.confidence is Confidence.LOW
         if is_doubtful and self._may_ask_for_document(context, proposal):
             raise UnclearError(self._explain_missing_measure(context, proposal))

@@ -133,8 +133,7 @@ class RunControl:
         idle = [files for files in runs if files.alias not in active]
         names = [files.alias for files in idle]
         remaining = active
-        can_delete = self.settings.start.yes or not idle
-        if not can_delete and not self.console.confirm(f"delete {', '.join(names)} for good?"):
+        if idle and not self.settings.start.yes and not self.console.confirm(f"delete {', '.join(names)} for good?"):
             self.console.print_line("nothing was deleted; --loop-yes deletes without asking")
             remaining, names, idle = [*active, *names], [], []
         for files in idle:

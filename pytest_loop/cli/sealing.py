@@ -209,6 +209,7 @@ class BaselineSession(NamedTuple):
 
 
 def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
+    """Run one session before the first edit; raise `StateError` if its results say nothing."""
     started = time.monotonic()
     try:
         result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))

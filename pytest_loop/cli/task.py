@@ -213,8 +213,8 @@ def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool, may_only
     )
 
 
-def check_measurable(context: TaskContext, settings: Settings) -> Proposal:
-    """Return what can be inferred; raise `UnclearError` for a task that names nothing that could be measured."""
+def propose_criteria(context: TaskContext, settings: Settings) -> Proposal:
+    """Return the criteria that can be inferred; raise `UnclearError` for a task that names nothing measurable."""
 
     def build_command(task: str) -> str:
         is_detached = context.task.route is Route.BACKGROUND and not settings.start.detach

@@ -113,7 +113,7 @@ class Driver(Generic[State]):
             self.flush()
         if command.is_success:
             review = gates.review(self.state)
-            return self.steps.conclude(review, self.state) if review else None
+            return self.steps.add_decision(review, self.state) if review else None
         is_allowed = gates.allow_iteration(self.state)
         if gates.is_terminal:
             self.context.project.accept_current()  # what changed while the question waited is an edit of the user
@@ -173,7 +173,7 @@ class Driver(Generic[State]):
     def _execute(self, command: Command) -> Payload:
         """Execute a command; an error of a step is a value, and the machine decides what follows."""
         if command.step is None:
-            return self._complete_end(self.steps.record(command, self.state))
+            return self._complete_end(self.steps.make_payload(command, self.state))
         started = time.monotonic()
         step_context = StepContext(self.context, self.state, self._should_continue, StepRecord())
         payload: StepPayload
@@ -186,7 +186,7 @@ class Driver(Generic[State]):
             is_final = isinstance(error, AgentUnavailableError)
             payload = PhaseError(step=command.step.value, reason=str(error), final=is_final)
         payload = payload.model_copy(update={**step_context.record.fields, "seconds": _measure_since(started)})
-        return self.steps.conclude(payload, self.state)
+        return self.steps.add_decision(payload, self.state)
 
     def _complete_end(self, payload: Payload) -> Payload:
         """Add the diff of the run to the payload of an end; return any other payload unchanged."""

@@ -48,11 +48,11 @@ class Steps(Protocol):
     def execute(self, command: Command, context: StepContext) -> StepPayload:
         """Carry out a step; raises `AgentError` and `SessionError`."""
 
-    def record(self, command: Command, state: Any) -> Payload:
+    def make_payload(self, command: Command, state: Any) -> Payload:
         """Return the payload of a command that needs no work."""
 
-    def conclude(self, payload: Payload, state: Any) -> Payload:
-        """Return a payload with the decision that follows from it."""
+    def add_decision(self, payload: Payload, state: Any) -> Payload:
+        """Return a payload with the decision that follows from it, if any."""
 
 
 class RunSteps:
@@ -64,12 +64,12 @@ class RunSteps:
     def execute(self, command: Command, context: StepContext) -> StepPayload:
         return _STEPS[command.kind](context)
 
-    def record(self, command: Command, state: RunState) -> Payload:
+    def make_payload(self, command: Command, state: RunState) -> Payload:
         if command.reason is not None:
             return end_run(command, state)
         return PhaseSwitched() if command.kind is Kind.PHASE_SWITCHED else IterationAdvanced()
 
-    def conclude(self, payload: Payload, state: RunState) -> Payload:
+    def add_decision(self, payload: Payload, state: RunState) -> Payload:
         """Add the decision to an evaluation or review."""
         if not isinstance(payload, (EvaluationDone, ReviewDone)):
             return payload

@@ -58,14 +58,14 @@ class ExperimentSteps:
         step = ExperimentStep(context, context.state, self.ask, self.calibration)  # type: ignore[arg-type]
         return _STEPS[command.kind](step)
 
-    def record(self, command: Command, state: ExperimentState) -> Payload:
+    def make_payload(self, command: Command, state: ExperimentState) -> Payload:
         if command.reason is not None:
             return end_experiment(command, state)
         if command.kind is Kind.ITERATION_ADVANCED:
             return IterationAdvanced()
         return make_note(command.kind, state, self.ask)
 
-    def conclude(self, payload: Payload, _state: ExperimentState) -> Payload:
+    def add_decision(self, payload: Payload, _state: ExperimentState) -> Payload:
         return payload
 
 

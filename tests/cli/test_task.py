@@ -15,10 +15,10 @@ from pytest_loop.cli.task import (
     MAX_TEXT_LENGTH,
     TaskContext,
     can_judge,
-    check_measurable,
     choose_alias,
     may_only_edit,
     parse_request,
+    propose_criteria,
     read_task,
     read_task_context,
 )
@@ -158,7 +158,7 @@ def test_unclear_task_names_the_sentences_that_a_judge_could_judge(tmp_path: Pat
     (tmp_path / ".loop/shape/SHAPE.md").write_text("criteria:\n  - It sums\n")
     context = read_task_context(parse_task("make it right"), tmp_path, can_judge=False)
     with pytest.raises(UnclearError, match=r"(?s)cannot be measured.*\n  note: .loop/shape/SHAPE.md: 1 rule that only"):
-        check_measurable(context, make_default_settings(tmp_path))
+        propose_criteria(context, make_default_settings(tmp_path))
 
 
 @pytest.mark.parametrize("answer", ["", "y", "Yes"])

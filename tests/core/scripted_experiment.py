@@ -76,7 +76,7 @@ class ScriptedExperiment(ScriptedRun):
             decision = {"decision": RECOMMENDED.model_dump(mode="json"), "option": option.model_dump(mode="json")}
             return super().build_payload(command) | decision
         assert isinstance(self.state, ExperimentState)
-        return ExperimentSteps().record(command, self.state).dump()
+        return ExperimentSteps().make_payload(command, self.state).dump()
 
     def build_measurement_payload(self, letters: str) -> dict[str, Any]:
         """Return the payload of an evaluation with these results of cases."""

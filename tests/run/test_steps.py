@@ -103,21 +103,21 @@ def test_plugin_replaces_the_critique(tmp_path: Path) -> None:
 def test_evaluation_and_review_are_recorded_with_the_decision_that_follows() -> None:
     run = ScriptedRun().advance_to(Kind.EVALUATION_DONE)
     evaluation = EvaluationDone.model_validate(run.build_evaluation({"a.x.y": "no"}))
-    concluded = STEPS.conclude(evaluation, run.state)
+    concluded = STEPS.add_decision(evaluation, run.state)
     assert isinstance(concluded, EvaluationDone)
     assert concluded.decision is not None
     assert concluded.decision.action is Action.RETRY
     run.evaluate().evaluate()
-    review = STEPS.conclude(ReviewDone(status=ReviewStatus.REJECT, feedback="shorter"), run.state)
+    review = STEPS.add_decision(ReviewDone(status=ReviewStatus.REJECT, feedback="shorter"), run.state)
     assert review.dump()["decision"]["feedback"]["actionable_items"] == ["shorter"]
-    assert STEPS.conclude(PlanCreated(), run.state) == PlanCreated()
+    assert STEPS.add_decision(PlanCreated(), run.state) == PlanCreated()
 
 
 def test_commands_without_work_are_only_recorded() -> None:
     state = ScriptedRun().state
-    assert STEPS.record(Command(Kind.PHASE_SWITCHED), state) == PhaseSwitched()
-    assert STEPS.record(Command(Kind.ITERATION_ADVANCED), state).kind is Kind.ITERATION_ADVANCED
-    assert STEPS.record(Command(Kind.STOPPED, reason=Reason.USER_STOP), state).dump()["reason"] == "user_stop"
+    assert STEPS.make_payload(Command(Kind.PHASE_SWITCHED), state) == PhaseSwitched()
+    assert STEPS.make_payload(Command(Kind.ITERATION_ADVANCED), state).kind is Kind.ITERATION_ADVANCED
+    assert STEPS.make_payload(Command(Kind.STOPPED, reason=Reason.USER_STOP), state).dump()["reason"] == "user_stop"
 
 
 def test_end_over_budget_reports_the_overshoot() -> None:
