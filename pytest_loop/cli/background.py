@@ -11,9 +11,7 @@ from typing import TextIO
 import pytest
 
 from pytest_loop.cli.output import build_result, write_json
-from pytest_loop.cli.runs import describe_condition, describe_status, find_active_run, find_run
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Status
+from pytest_loop.cli.runs import describe_condition, describe_status, find_active_run, find_run, get_exit_code
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
@@ -109,11 +107,6 @@ def _follow_log(files: RunFiles, stream: TextIO) -> None:
         stream.flush()
         if is_busy and not data:
             time.sleep(_POLL_SECONDS)
-
-
-def get_exit_code(state: RunState) -> int:
-    """Return the exit code for a run that is over."""
-    return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
 
 
 def pause(settings: Settings, store: Store, console: Console) -> int:

@@ -106,11 +106,11 @@ def list_inherited_rules(template: str) -> list[InheritedRule]:
 
 def list_drafted_rules(criteria: DocumentCriteria) -> list[InheritedRule]:
     """Return all rules of a draft: those of the template, some of them replaced, and those about the task."""
-    own = (
+    task_rules = (
         InheritedRule(rule.id, str(rule.entry.get("severity", DEFAULT_SEVERITY)), str(rule.entry["description"]))
         for rule in criteria.rules
     )
-    return list({rule.id: rule for rule in (*list_inherited_rules(criteria.template), *own)}.values())
+    return list({rule.id: rule for rule in (*list_inherited_rules(criteria.template), *task_rules)}.values())
 
 
 def get_thresholds(template: str) -> dict[str, float]:

@@ -55,7 +55,7 @@ def _refuse_kept_edits(run: SavedRun, root: Path, *, is_killed: bool) -> None:
     except StateError:  # its files are gone, so that nothing can be compared
         return
     try:
-        paths = [*_list_suspicious(project, run)] if is_killed else [*_list_kept_edits(project, run)]
+        paths = list(_list_suspicious(project, run) if is_killed else _list_kept_edits(project, run))
     finally:
         project.close()
     if not paths:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
+
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import StateError
@@ -68,6 +70,11 @@ def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
     if files is None:
         raise StateError(f"there is no active run to {purpose}: pytest-loop list shows all runs")
     return files
+
+
+def get_exit_code(state: RunState) -> int:
+    """Return the exit code for a run that is over."""
+    return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
 
 
 def describe_condition(state: RunState, files: RunFiles) -> str:

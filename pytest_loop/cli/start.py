@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.installed_clients import choose_default_agent, explain_missing_agent
-from pytest_loop.cli.background import get_exit_code
 from pytest_loop.cli.calibration import Calibrator
 from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
 from pytest_loop.cli.delegation import Delegation
@@ -23,6 +22,7 @@ from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
 from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
 from pytest_loop.cli.resume import ask_for_answer, resume_run
+from pytest_loop.cli.runs import get_exit_code
 from pytest_loop.cli.sealing import seal_document, seal_files, take_baseline
 from pytest_loop.cli.task import (
     SetupAnswers,

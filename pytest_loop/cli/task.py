@@ -125,8 +125,8 @@ class DocumentDraft:
 class TaskContext:
     """A task, what the project says about it, and what was inferred if no rules were named.
 
-    `unjudged` are rules of the project that are sentences, if no agent can judge them. `statements` are those of the
-    project that hold for every document. `document` is the draft of a run that improves one.
+    `unjudged` are the project's rules in words that no agent can judge. `statements` are its rules that hold for every
+    document. `document` is the draft of a run that improves one.
     """
 
     task: ParsedTask

@@ -218,7 +218,7 @@ class Evaluator:
         )
 
     def _list_left_out(self) -> tuple[str, ...]:
-        """Return the new places of a project: its new tests run apart, because they could patch the product."""
+        """Return new Python files and folders, which this session leaves out: their tests could patch the product."""
         project = self.context.project
         if not self._edits_files or self.manifest:
             return ()

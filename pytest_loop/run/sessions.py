@@ -55,7 +55,7 @@ class SessionFactory:
         return True
 
     def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
-        """Give all later sessions a bytecode cache of their own, and return it."""
+        """Give all later sessions a bytecode cache, and return it; that of a new run trusts the first session."""
         self.bytecode = BytecodeCache(self.settings.root, is_new=is_new)
         return self.bytecode
 
