@@ -92,12 +92,13 @@ class Driver(Generic[State]):
     def _execute_all(self, commands: tuple[Command, ...]) -> list[Payload]:
         """Execute commands, unless a request of another process, a plugin or the user comes first."""
         self._raise_on_pause()
-        first = commands[0]
-        reason = self.context.files.read_stop_request()
-        if reason is not None and not self.state.signals.stop_request and first.kind not in (Kind.STOPPED, Kind.FAILED):
-            self.context.files.clear_requests()
+        first, files = commands[0], self.context.files
+        is_end = first.kind in (Kind.STOPPED, Kind.FAILED)
+        reason = None if is_end or self.state.signals.stop_request else files.read_stop_request()
+        if reason is not None:
+            files.clear_requests()
             return [StopRequested(reason=reason)]
-        if first.kind not in (Kind.STOPPED, Kind.FAILED) and (limits := self.context.files.take_limit_request()):
+        if not is_end and (limits := files.take_limit_request()):
             return [LimitsRaised.model_validate({**limits, "is_exact": True})]
         if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
             end = Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))

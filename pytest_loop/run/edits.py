@@ -52,7 +52,7 @@ def _make_payload(context: StepContext, step: Step, **fields: Any) -> EditPayloa
 
 def _edit_document(context: StepContext, step: Step) -> EditPayload:
     """Ask for the document, restore all other files, and write the document before its event is recorded."""
-    run = context.run
+    run, path = context.run, context.run.artifact.path
     reply, failure = AgentReply(), None
     with run.artifact.make_scratch_copy() as copy:
         before = Artifact(copy).read_text()
@@ -69,8 +69,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         raise failure
     reply = _read_exit_signal(reply, is_document=after is None or after == before)
     claim = _find_claim(context, reply)
-    text = _choose_text(reply, claim, before, after, run.artifact.path.name)
-    path = run.artifact.path
+    text = _choose_text(reply, claim, before, after, path.name)
     payload = _make_payload(
         context,
         step,

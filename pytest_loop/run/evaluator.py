@@ -67,10 +67,10 @@ class Evaluator:
             if self._is_unstable(evaluation):
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
-        if evaluation.passed and self._edits_files and not self.manifest:
-            evaluation = evaluation.model_copy(update={"new_tests": run_new_tests(project, self.context.session)})
-            findings += self._judge_without_new_tests()
         if self._edits_files and not self.manifest:
+            if evaluation.passed:
+                evaluation = evaluation.model_copy(update={"new_tests": run_new_tests(project, self.context.session)})
+                findings += self._judge_without_new_tests()
             seal_late_reads(project, self.session_result.reads)
             project.add_module_folders(self.session_result.module_folders)
         # Without a fence, a process may set the times of files back: contents decide before a success.

@@ -129,6 +129,7 @@ class TamperingSearch:
             yield SealFinding(kind="link", path=path, detail=f"leads out of the project, to {target}")
 
     def _find_suspicious_code(self) -> Iterator[SealFinding]:
+        """Yield changes of code that let tests pass without doing the work."""
         changes, sources = self.changes, self.sources
         if sources and not self._is_document_test_module:
             texts = changes.read_start_sources(is_sealed=False)
