@@ -39,7 +39,7 @@ from pytest_loop.workspace.session_outputs import OutputWatch, is_written_since
 
 
 def seal_files(draft: RunDraft, state: RunState, files: RunFiles) -> SealedFiles:
-    """Return the files of the project, with those sealed that decide verdicts.
+    """Seal the files that decide verdicts, and return the files of the project.
 
     A run of a document may edit nothing else. If a rule runs a command, its verdict may depend on tests of any language
     and on files of build tools: they are sealed too.
@@ -90,7 +90,7 @@ def _find_unsealed_by_task(draft: RunDraft, project: SealedFiles) -> tuple[str, 
 
 
 def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> RunState:
-    """Return the state of a document's run with its seal; there is nothing to evaluate before the first edit.
+    """Record the seal of a document's run in its state; there is nothing to evaluate before the first edit.
 
     Raises `UsageError` if tests are to be written first: rules judge a document.
     """

@@ -96,7 +96,7 @@ class Start:
         return ExperimentSteps(context.ask_user, self.calibration) if isinstance(state, ExperimentState) else RunSteps()
 
     def execute(self) -> int:
-        """Return the exit code of the run."""
+        """Start or resume the run, drive it to its end, and return the exit code."""
         check_report_path(self.settings.output)
         self.is_started = self.settings.commands.resume is not None
         self.is_detached = self.settings.start.detach

@@ -233,7 +233,7 @@ def can_judge(settings: Settings) -> bool:
 
 
 def may_only_edit(settings: Settings) -> bool:
-    """Return whether no judge is named, and every agent may be able to do nothing but edit."""
+    """Return whether no judge is named, and no agent is known to do more than edit."""
     return not settings.agents.judge and all(kind in _EDIT_ONLY_KINDS for kind in _list_agent_kinds(settings))
 
 

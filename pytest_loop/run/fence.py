@@ -32,14 +32,14 @@ _ONLY_DETECTED = "edits of sealed files are only detected, not prevented"
 class RunFence:
     """Paths that a run's processes may only read; without a tool there is no fence, and `problem` says why.
 
-    `sealed` paths are relative to the workspace; `left_out` counts sealed files that are none of them. `fixed` paths
-    lie outside of the project or belong to its environment. `opened` ones stay writable whatever else applies.
+    `sealed` paths are relative to the workspace; `unfenced_count` is the number of sealed files beyond them. `fixed`
+    paths lie outside of the project or belong to its environment. `opened` ones stay writable whatever else applies.
     """
 
     tool: FenceTool | None = None
     problem: str = ""
     sealed: tuple[str, ...] = ()
-    left_out: int = 0
+    unfenced_count: int = 0
     fixed: tuple[str, ...] = ()
     state_folder: str = ""
     opened: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class RunFence:
         """The tool and the number of read-only paths, for `-v`."""
         if not self.sealing_tool:
             return ""
-        more = f", {self.left_out} more sealed files are only detected" if self.left_out else ""
+        more = f", {self.unfenced_count} more sealed files are only detected" if self.unfenced_count else ""
         return f"{self.sealing_tool}: {len(self.sealed)} sealed files or folders are read-only{more}"
 
 
@@ -143,7 +143,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     return RunFence(
         tool,
         sealed=sealed.paths,
-        left_out=sealed.left_out,
+        unfenced_count=sealed.left_out,
         fixed=(*list_environment_paths(root), *list_git_paths(root)),
         state_folder=os.path.realpath(state_folder),
         opened=(*opened, *(path.rstrip("/") for path in outside)),

@@ -104,7 +104,7 @@ MESSAGES = [
     (RunFence(), "", ""),
     (RunFence(BUBBLEWRAP, sealed=("a", "b/")), "", "bubblewrap: 2 sealed files or folders are read-only"),
     (
-        RunFence(FenceTool.UNSHARE, sealed=("a",), left_out=7),
+        RunFence(FenceTool.UNSHARE, sealed=("a",), unfenced_count=7),
         "",
         "unshare: 1 sealed files or folders are read-only, 7 more sealed files are only detected",
     ),
