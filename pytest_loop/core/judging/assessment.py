@@ -27,19 +27,19 @@ def assess(
     evidence_by_rule: Mapping[str, Sequence[Evidence]],
     artifact_hash: str,
     previous: Evaluation | None = None,
-    absent: Evidence = MISSING,
+    missing: Evidence = MISSING,
     compute_score: Callable[..., float | None] = lambda **_: None,
 ) -> Evaluation:
-    """Judge all active rules of a run; a rule without a report gets the evidence `absent`.
+    """Judge all active rules of a run; a rule without a report gets the evidence `missing`.
 
-    `compute_score` may return another score than the usual one.
+    The hook `compute_score` replaces the usual score, unless it returns None.
     """
     active = criteria.get_active_rules(phase)
-    evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (absent,)) for rule in active}
+    evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (missing,)) for rule in active}
     evaluation = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
     not_passed = evaluation.not_passed
     limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
-    stored = {result.rule.id: _store_result(result, limit) for result in not_passed}
+    stored = {result.rule.id: _reduce_result(result, limit) for result in not_passed}
     return Evaluation(
         artifact_hash=artifact_hash[:SHORT_HASH_LENGTH],
         artifact_sha256=artifact_hash,
@@ -87,8 +87,8 @@ def _score_held_out_rules(results: Iterable[Result]) -> float | None:
     return round(float(earned / total), 6) if total else 1.0
 
 
-def _store_result(result: Result, limit: int) -> RuleResult:
-    """Reduce the result of a rule that did not pass; details of a held-out rule are not stored."""
+def _reduce_result(result: Result, limit: int) -> RuleResult:
+    """Return a result in the short form that a run stores; a held-out rule keeps no details."""
     if result.rule.held_out:
         signature = compute_fingerprint(result.details[:MAX_DETAILS])
         return RuleResult(id=result.rule.id, verdict=result.verdict, signature=signature)
@@ -132,7 +132,8 @@ def _find_regressions(
     """Return the rules that passed in the previous evaluation and do not pass now."""
     if previous is None:
         return ()
-    unmet = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS} | previous.unmet
     judged = {rule.id for rule in criteria.get_active_rules(previous.phase)}
-    worse = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
-    return tuple(name for name in worse if name in judged and name not in unmet)
+    failed = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS}
+    passed = judged - failed - previous.unmet
+    unmet = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
+    return tuple(name for name in unmet if name in passed)

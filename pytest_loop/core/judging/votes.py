@@ -1,4 +1,4 @@
-"""Votes of repeated rules: how many repeats must pass, and how certain the observed rate is."""
+"""Votes of repeated rules: how many repeats must pass, and how certain the observed pass rate is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decide_vote(passes: int, failures: int, total: int, need: int) -> bool | Non
 
 
 def compute_wilson_interval(passes: int, total: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of the observed rate."""
+    """Return the 95 % Wilson score interval of the observed pass rate."""
     if not total:
         return 0.0, 1.0
     z = 1.959963984540054
