@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pytest_loop.core.machine.breakers import is_undone
+from pytest_loop.core.machine.breakers import has_undone_edit
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Attempt
 from pytest_loop.core.model.escalation import Alternative
@@ -72,7 +72,7 @@ def describe_pattern(state: RunState) -> str:
         since = [failing.since for failing in last.failing.values()]
         how = "with the same message" if max(since) <= last.same_since else "in different ways"
         return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
-    if is_undone(state):
+    if has_undone_edit(state):
         return "oscillation: edits undo each other"
     if last.fixed and last.broken:
         return "moving failure: what is fixed breaks something else"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, EvaluationDone, PlanCreated, StepPayload
-from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
+from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD_SCORE, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import classify_trajectory, compute_last_changes, find_direction, is_flat
 from pytest_loop.core.model.changed_parts import ChangedParts
@@ -219,7 +219,7 @@ def _choose_best(comparable: Sequence[IterationRecord]) -> IterationRecord | Non
 
 def _is_verified(record: IterationRecord) -> bool:
     """Return whether a record passed and is good."""
-    return record.verification_status is Verification.PASSED and (record.quality_score or 0.0) >= WHOLE * GOOD
+    return record.verification_status is Verification.PASSED and (record.quality_score or 0.0) >= WHOLE * GOOD_SCORE
 
 
 def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
