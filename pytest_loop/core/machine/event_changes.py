@@ -264,8 +264,9 @@ def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
 def _compute_exact_limits(payload: LimitsRaised, state: RunState) -> Changes:
     """Return the limits that a payload names, even if they are lower."""
     values: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
-    budgets = {name: values[name] for name in ("usd", "tokens") if name in values}
-    others = {name: values[name] for name in ("max_iterations", "max_completed_phase_seconds") if name in values}
+    budgets: Changes = {name: values[name] for name in ("usd", "tokens") if name in values}
+    names = ("max_iterations", "max_completed_phase_seconds")
+    others: Changes = {name: values[name] for name in names if name in values}
     return {"limits": state.setup.limits.model_copy(update=budgets), **others}
 
 
