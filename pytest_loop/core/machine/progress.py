@@ -22,7 +22,7 @@ _TOLERANCE = 1e-9
 
 def compute_evaluation_changes(state: RunState, payload: EvaluationDone) -> dict[str, Any]:
     """Return the fields that an evaluation changes; the scores of a void one do not count."""
-    evaluation = payload.in_phase(state.phase)
+    evaluation = payload.extract_evaluation(state.phase)
     earlier = tuple(
         attempt.model_copy(update={"failing": {}})
         for attempt in state.progress.attempts
