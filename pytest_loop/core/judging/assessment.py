@@ -36,34 +36,30 @@ def assess(
     """
     active = criteria.get_active_rules(phase)
     evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (missing,)) for rule in active}
-    evaluation = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
-    not_passed = evaluation.not_passed
+    criteria_score = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
+    goals = [result for result in criteria_score.results if not result.rule.guard]
+    failed = [result for result in criteria_score.blockers if result.verdict is Verdict.FAIL]
+    not_passed = criteria_score.not_passed
     limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
     stored = {result.rule.id: _reduce_result(result, limit) for result in not_passed}
     return Evaluation(
         artifact_hash=artifact_hash[:SHORT_HASH_LENGTH],
         artifact_sha256=artifact_hash,
         phase=phase,
-        score=round(float(evaluation.score), 6),
-        passed=evaluation.passed,
-        earned=evaluation.earned,
-        possible=evaluation.possible,
-        total=sum(not result.rule.guard for result in evaluation.results),
-        passing=sum(not result.rule.guard for result in evaluation.results if result.verdict is Verdict.PASS),
-        failed=_build_complaints(
-            (blocker for blocker in evaluation.blockers if blocker.verdict is Verdict.FAIL), stored
-        ),
+        score=round(float(criteria_score.score), 6),
+        passed=criteria_score.passed,
+        earned=criteria_score.earned,
+        possible=criteria_score.possible,
+        total=len(goals),
+        passing=sum(result.verdict is Verdict.PASS for result in goals),
+        failed=_build_complaints(failed, stored),
         warnings=_build_complaints((result for result in not_passed if result.verdict is Verdict.WARN), stored),
         errors=_build_complaints((result for result in not_passed if result.verdict is Verdict.ERROR), stored),
         rule_results=tuple(stored.values()),
         assumptions=tuple(result.rule.id for result in not_passed if result.is_assumed),
-        must_not=tuple(
-            blocker.rule.id
-            for blocker in evaluation.blockers
-            if blocker.rule.must_not and blocker.verdict is Verdict.FAIL
-        ),
+        must_not=tuple(result.rule.id for result in failed if result.rule.must_not),
         regressions=_find_regressions(stored.values(), criteria, previous),
-        held_out=_score_held_out_rules(evaluation.results),
+        held_out=_score_held_out_rules(criteria_score.results),
     )
 
 

@@ -29,7 +29,7 @@ VOID_KINDS = frozenset(
         "link",
     }
 )
-# Those of these kinds that a user may have caused, by an installation or an edit outside of the project.
+# The void kinds that a user may have caused, by an installation or an edit outside of the project.
 ENVIRONMENT_KINDS = frozenset({"plugin", "site"})
 # An edit outside of the files that an agent may change; it is put back, and the evaluation counts.
 FORBIDDEN = "allow"

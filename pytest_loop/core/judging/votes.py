@@ -24,6 +24,7 @@ def count_needed_passes(need: str, total: int) -> int:
     if need in NEED_WORDS:
         return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
     number = Fraction(need)
+    # "1" is a count of one repeat, "1.0" the share of all repeats.
     return min(total, int(number)) if "." not in need and number.denominator == 1 else ceil(number * total)
 
 

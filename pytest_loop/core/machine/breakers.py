@@ -9,14 +9,17 @@ from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import sum_weights
 from pytest_loop.core.model.run_state import RunState
 
-# Below this score neither confidence nor a passed verification ends a run, whatever the threshold.
+# Below this score, confidence does not end a run, and no iteration counts as verified, whatever the threshold.
 GOOD_SCORE = 0.7
 # One iteration is too few to be confident.
 FIRST_CONFIDENT_ITERATION = 2
 
 
 def count_repetitions(state: RunState) -> dict[str, tuple[int, int]]:
-    """Return for each breaker its count of repetitions, and its limit; 0 switches a breaker off."""
+    """Return for each breaker its count of repetitions, and its limit; a limit of 0 switches it off.
+
+    An undone edit reaches the limit of thrashing at once.
+    """
     breakers, attempts = state.setup.breakers, state.progress.attempts
     is_current = bool(attempts) and attempts[-1].iteration >= state.progress.agent_since
     rewrites = attempts[-1].rewrites if is_current else 0

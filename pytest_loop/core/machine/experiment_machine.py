@@ -18,6 +18,7 @@ from pytest_loop.core.events.experiment_payloads import (
     RegressionDetected,
 )
 from pytest_loop.core.events.run_payloads import Answered, LimitsRaised, Payload
+from pytest_loop.core.machine.event_changes import Changes
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command, Machine, Transitions
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow
 from pytest_loop.core.model.run_state import RunState
@@ -33,8 +34,6 @@ from pytest_loop.core.workload.hypotheses import (
     decide_on_regression,
 )
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
-
-Changes = dict[str, Any]
 
 
 class ExperimentMachine(Machine[ExperimentState]):

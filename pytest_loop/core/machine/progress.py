@@ -68,7 +68,7 @@ def _compute_gain(state: RunState, evaluation: Evaluation) -> dict[str, Any]:
 def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Attempt:
     last = state.progress.attempts[-1] if state.progress.attempts else None
     before = last.failing if last else {}
-    failing = _list_failing(state, evaluation, before)
+    failing = _find_failing_rules(state, evaluation, before)
     is_same = last is not None and failing.keys() == before.keys()
     # An iteration is judged again after a switch of phase or an answer: its counts add up.
     earlier = last if last and last.iteration == state.iteration else None
@@ -100,7 +100,7 @@ def _find_message(evaluation: Evaluation) -> str:
     return shorten(lines[0], _MAX_MESSAGE_LENGTH) if lines else ""
 
 
-def _list_failing(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:
+def _find_failing_rules(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:
     signatures = {result.id: result.signature for result in evaluation.rule_results}
     failing = {}
     for name in sorted(evaluation.unmet):

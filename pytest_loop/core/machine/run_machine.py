@@ -138,6 +138,7 @@ class Machine(ABC, Generic[State]):
         return next((place for place in others if self.has_work(state, place)), last)
 
     def _is_possible(self, state: State, payload: Payload) -> bool:
+        """Return whether an event with this payload can happen now."""
         if isinstance(payload, OtherPayload):
             return False
         if isinstance(payload, Answered):

@@ -85,7 +85,9 @@ def find_row(reason: Reason | str) -> StopRow:
 
 
 # After a breaker, more iterations continue the run.
-_BREAKER_ROW = partial(StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True)
+_make_breaker_row = partial(
+    StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True
+)
 # The first reason that holds wins: a success is never relabelled by a limit.
 STOP_ROWS = (
     StopRow(
@@ -190,19 +192,19 @@ STOP_ROWS = (
         in_runs=False,
         in_experiments=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.STUCK,
         is_stuck,
         "The same rules failed in several iterations in a row.",
         offers_choice=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.SAME_ERROR,
         repeats_errors,
         "The same error messages appeared in several iterations in a row.",
         offers_choice=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.THRASHING,
         is_thrashing,
         "Edits undid each other, or one file was rewritten many times.",
@@ -217,13 +219,13 @@ STOP_ROWS = (
         reopened_by=("max_iterations", "max_completed_phase_seconds"),
         resume_with=_MORE_ITERATIONS,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.QUALITY_PLATEAU,
         is_plateau,
         "The score no longer changes.",
         question=_WORTH_IT,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.DIMINISHING_RETURNS,
         is_diminishing,
         "The score changes less and less.",

@@ -1,4 +1,4 @@
-"""Rules, criteria, the evidence that items report, and the evaluation that follows."""
+"""Rules, criteria, the evidence that items report, and the verdicts and score that follow from it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -54,11 +54,11 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
     if state.setup.draft.reversal == HARD_TO_UNDO:
         return "it passes, and it is hard to take back"
     if unjudged := state.setup.draft.unjudged:
-        return f"it passes, and nothing judged {_name_first(list(unjudged))}"
+        return f"it passes, and nothing judged {_name_first(unjudged)}"
     if unmeasured := state.setup.draft.unmeasured:
-        return f"it passes, and no test that failed names {_name_first(list(unmeasured))}"
+        return f"it passes, and no test that failed names {_name_first(unmeasured)}"
     if state.setup.written_tests and state.setup.draft.is_unread:
-        return f"it passes, and no person has read {_name_first(list(state.setup.written_tests))}, which an agent wrote"
+        return f"it passes, and no person has read {_name_first(state.setup.written_tests)}, which an agent wrote"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:
@@ -80,7 +80,7 @@ def _describe_unverified(state: RunState) -> list[str]:
     return [f"{finding.path} is not verified: {finding.detail}" for finding in findings if finding.kind == UNVERIFIED]
 
 
-def _name_first(names: list[str]) -> str:
+def _name_first(names: Sequence[str]) -> str:
     return list_names([shorten(name, 80) for name in names], 1)
 
 
