@@ -1,4 +1,4 @@
-"""The changes that each event makes to the state of a run; the machine decides the next step."""
+"""The fields of a run that each event changes; the machine decides the next place."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def apply_payload(state: State, payload: Payload) -> State:
     """Return the state with the changes of an event, except its place in the machine."""
     after = state.replace(phase_started_epoch_seconds=None, **compute_changes(payload, state))
     if isinstance(payload, StepPayload):
-        after = _complete_step(state, after, payload)
+        after = _add_step_costs(state, after, payload)
     if isinstance(payload, Failed):
         after = _add_completed_seconds(after, state.progress.open_seconds)
     return after
 
 
-def _complete_step(state: State, after: State, payload: StepPayload) -> State:
+def _add_step_costs(before: State, after: State, payload: StepPayload) -> State:
     """Add the cost and time of a step; its time counts as completed once it, and a step beside it, has succeeded."""
-    seconds = state.progress.open_seconds + (payload.seconds or 0.0)
-    after = after.replace(usage=state.progress.usage.plus(payload.usage))
+    seconds = before.progress.open_seconds + (payload.seconds or 0.0)
+    after = after.replace(usage=before.progress.usage.plus(payload.usage))
     if payload.completes is None:
         return after.replace(open_seconds=seconds)
     # Success clears the errors of a step; of two steps side by side, only those of the one that succeeded.
@@ -62,7 +62,7 @@ def _complete_step(state: State, after: State, payload: StepPayload) -> State:
     after = after.replace(step_errors=errors)
     if isinstance(payload, (ArtifactCreated, ChecksPrepared)) and after.progress.awaited:
         return after.replace(open_seconds=seconds)
-    return _add_completed_seconds(after, seconds).replace(last_completed_step=state.current_step.value)
+    return _add_completed_seconds(after, seconds).replace(last_completed_step=before.current_step.value)
 
 
 def _add_completed_seconds(state: State, seconds: float) -> State:
@@ -141,9 +141,9 @@ def _record_phase_switch(_payload: PhaseSwitched, state: RunState) -> Changes:
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
     if state.criteria.has_phase_b or state.evaluation is None:
         return changes
-    again = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
-    best = Best(iteration=state.iteration, score=again.score, phase=Phase.B)
-    return {**changes, "evaluation": again, "last_score": again.score, "best": best}
+    rescored = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
+    best = Best(iteration=state.iteration, score=rescored.score, phase=Phase.B)
+    return {**changes, "evaluation": rescored, "last_score": rescored.score, "best": best}
 
 
 @compute_changes.register

@@ -88,7 +88,7 @@ class Machine(ABC, Generic[State]):
         """Return the state of a new run at its first place."""
 
     def list_next_commands(self, state: State) -> tuple[Command, ...]:
-        """Return the commands of which one must happen next; none if and only if the run is over."""
+        """Return the commands to carry out next, side by side if there are two; none if and only if the run is over."""
         if state.is_over:
             return ()
         reason = self.find_stop_reason(state)

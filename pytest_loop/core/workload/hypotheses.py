@@ -199,8 +199,8 @@ def decide_on_regression(
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        has_lost = len(measurements[-1].passing) < len(measurements[0].passing)
-        if not has_lost or len(measurements) <= EXPLORATION_LENGTH:
+        has_lost_cases = len(measurements[-1].passing) < len(measurements[0].passing)
+        if not has_lost_cases or len(measurements) <= EXPLORATION_LENGTH:
             return OnRegression.ACCEPT
     action = policy.on_regression or OnRegression.ASK
     return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action
