@@ -70,10 +70,10 @@ _MACHINE = """\
 
 This page is made from the tables in `pytest_loop/core/machine/` by `python docs/write_reference.py`.
 
-A run is always at one of six places. `next_commands(state)` returns the commands for that place. It returns none if and
-only if the run is over. `apply(state, event)` returns the state after an event, and refuses an event that cannot happen
-there. If several arrows have the same event, the run goes to the first place that has work to do. `PRODUCE_PREPARE` and
-`PREPARE` are skipped if nothing is missing. A phase B that adds no rules is not evaluated again.
+A run is always at one of six places. `list_next_commands(state)` returns the commands for that place. It returns none
+if and only if the run is over. `apply(state, event)` returns the state after an event, and refuses an event that cannot
+happen there. If several arrows have the same event, the run goes to the first place that has work to do.
+`PRODUCE_PREPARE` and `PREPARE` are skipped if nothing is missing. A phase B that adds no rules is not evaluated again.
 
 ```mermaid
 {run}

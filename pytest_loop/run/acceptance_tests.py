@@ -127,7 +127,7 @@ class AcceptanceTests:
             elif not failures:
                 yield f"{path}: everything passes before the work begins, so that it measures nothing"
             for name, text in failures.items():
-                if problem := explain_wrong_failure(text, names, self._read(path)):
+                if problem := explain_wrong_failure(text, self._read(path), names):
                     yield f"{name} fails for the wrong reason: {problem}"
 
     def _find_failures(self, paths: Collection[str]) -> dict[str, str]:

@@ -62,7 +62,7 @@ class Driver(Generic[State]):
         gc.freeze()  # thousands of rules stay: collecting them again and again would be slow
         try:
             self._adopt_answer()
-            while commands := self.machine.next_commands(self.state):
+            while commands := self.machine.list_next_commands(self.state):
                 if any(self.steps.is_slow(command) for command in commands):
                     self.flush()
                 for payload in self._execute_all(commands):
@@ -206,7 +206,7 @@ class Driver(Generic[State]):
     def _adopt_answer(self) -> None:
         """After a crash, record an answer that is complete on disk instead of asking for it again."""
         before = self.state.progress.artifact_hash
-        for command in self.machine.next_commands(self.state):
+        for command in self.machine.list_next_commands(self.state):
             answer = self.context.files.recover_answer(command.kind, self.context.artifact.path, before)
             if answer is not None:
                 self._record(answer.model_copy(update={"seconds": 0.0}))

@@ -223,7 +223,7 @@ def describe_next_step(state: RunState) -> str:
     """Describe the next step in a few words."""
     if state.is_over:
         return "nothing" if state.stop.passed else format_resume_command(state)
-    first = select_machine(state).next_commands(state)[0]
+    first = select_machine(state).list_next_commands(state)[0]
     return f"the end: {first.reason.value}" if first.reason else f"{first.kind.value} of iteration {state.iteration}"
 
 

@@ -47,7 +47,7 @@ def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
     for event in events:
         if not isinstance(event.payload, EvaluationDone):
             continue
-        evaluation = event.payload.in_phase(event.phase)
+        evaluation = event.payload.extract_evaluation(event.phase)
         fixed = () if evaluation.void else tuple(sorted(unmet - evaluation.unmet))
         rounds.append(EvaluationEntry(event.iteration, evaluation, fixed))
         unmet = unmet if evaluation.void else evaluation.unmet

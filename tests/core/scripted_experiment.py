@@ -92,6 +92,6 @@ class ScriptedExperiment(ScriptedRun):
         """Advance to the next measurement and apply it, once for each of these results."""
         for letters in all_letters:
             self.advance_to(Kind.BASELINE_DONE, Kind.EVALUATION_DONE)
-            (command,) = self.machine.next_commands(self.state)
+            (command,) = self.machine.list_next_commands(self.state)
             self.record(command.kind, **self.build_measurement_payload(letters) | payload)
         return self

@@ -52,11 +52,11 @@ class ScriptedRun:
 
     @property
     def due_kinds(self) -> list[Kind]:
-        return [command.kind for command in self.machine.next_commands(self.state)]
+        return [command.kind for command in self.machine.list_next_commands(self.state)]
 
     def advance_to(self, *kinds: Kind) -> ScriptedRun:
         """Apply default events until the machine commands one of these kinds, or the end."""
-        while (commands := self.machine.next_commands(self.state)) and not any(
+        while (commands := self.machine.list_next_commands(self.state)) and not any(
             command.kind in kinds for command in commands
         ):
             self.record(commands[0].kind, **self.build_payload(commands[0]))
@@ -66,7 +66,7 @@ class ScriptedRun:
         """Advance to an event of this kind, and apply it with these fields."""
         self.advance_to(kind)
         assert kind in self.due_kinds
-        commands = self.machine.next_commands(self.state)
+        commands = self.machine.list_next_commands(self.state)
         defaults = self.build_payload(next(command for command in commands if command.kind is kind))
         return self.record(kind, **defaults | payload)
 

@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.machine.progress import score_evaluation
+from pytest_loop.core.machine.progress import compute_evaluation_changes
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
@@ -58,7 +58,7 @@ class SummaryStory:
         )
         payload = self.events[-1].payload
         assert isinstance(payload, EvaluationDone)
-        self.state = self.state.replace(**score_evaluation(self.state, payload))
+        self.state = self.state.replace(**compute_evaluation_changes(self.state, payload))
         return self
 
     def add(self, kind: str, payload: dict[str, Any]) -> SummaryStory:

@@ -13,22 +13,24 @@ from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Step
 
-# Every class of payloads that belongs to a kind; those with markers come first among several of one kind.
-_PAYLOADS = sorted(
+# All classes of payloads. Those with markers come first: a class without markers accepts every payload of its kind.
+_PAYLOAD_CLASSES = sorted(
     {
-        value
+        payload_class
         for module in (experiment_payloads, run_payloads)
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Payload)
+        for payload_class in vars(module).values()
+        if isinstance(payload_class, type) and issubclass(payload_class, Payload)
     },
-    key=lambda payload: (not payload.markers, payload.__name__),
+    key=lambda payload_class: (not payload_class.markers, payload_class.__name__),
 )
-_CLASSES = {kind.value: [payload for payload in _PAYLOADS if payload.kind is kind] for kind in Kind}
+_CLASSES_BY_KIND = {
+    kind.value: [payload_class for payload_class in _PAYLOAD_CLASSES if payload_class.kind is kind] for kind in Kind
+}
 
 
 def parse_payload(kind: str, data: Mapping[str, Any]) -> Payload:
-    """Return the payload of an event; unknown kinds and foreign forms of known ones are kept as they are."""
-    for payload_class in _CLASSES.get(kind, ()):
+    """Return the payload of an event; data of an unknown kind, or in another tool's form, is kept as it is."""
+    for payload_class in _CLASSES_BY_KIND.get(kind, ()):
         if not payload_class.markers or any(marker in data for marker in payload_class.markers):
             try:
                 return payload_class.model_validate(data)
@@ -75,7 +77,7 @@ class Event(TypedPayload):
     @property
     def completes(self) -> Step | None:
         """The step that an event of this kind completes, whatever its payload."""
-        classes = _CLASSES.get(self.event, ())
+        classes = _CLASSES_BY_KIND.get(self.event, ())
         return next((payload.completes for payload in classes if issubclass(payload, StepPayload)), None)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The payloads of an experiment's events: what they record beside those of other runs."""
+"""The payloads of an experiment's events, with what only experiments record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationPro
 
 
 class ExperimentStarted(RunStarted):
-    """The settings of the manifest, under its own keys, beside the state."""
+    """The state that an experiment begins with; the settings of its manifest are extra keys."""
 
     markers = ("proof",)
     mode: str = "precision"
@@ -52,9 +52,9 @@ class MeasurementDone(EvaluationDone):
 
 
 class BaselineDone(MeasurementDone):
-    """The measurement before the first edit: iteration 0.
+    """The measurement before the first edit, as iteration 0, and the hypothesis about it.
 
-    `hypothesis` was stated before it; later sessions may have no other `plugins`.
+    Sessions after it may load no other `plugins`.
     """
 
     kind = Kind.BASELINE_DONE
@@ -115,7 +115,7 @@ class PoliciesChanged(LimitsRaised):
 
 
 class HeldOutCount(Value):
-    """How many of the cases pass that no composer has seen."""
+    """The number of held-out cases that pass, and of all held-out cases."""
 
     passing: int
     total: int

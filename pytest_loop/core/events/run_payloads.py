@@ -20,7 +20,7 @@ _MAX_SECONDS = 1e9
 
 
 def _parse_seconds(value: Any) -> float | None:
-    """Return None for a clock that went backwards or is not a number."""
+    """Return None for a duration that is negative, too long, or no number."""
     is_number = isinstance(value, (int, float)) and 0 <= value < _MAX_SECONDS
     return float(value) if is_number else None
 
@@ -121,11 +121,10 @@ class CandidateResult(Value):
 
 
 class EditPayload(StepPayload):
-    """An edit by an agent: its report, its change, and all files that were `changed` since the run began.
+    """An edit by an agent: its report, its `change`, and all files that were `changed` since the run began.
 
-    `error` is the reason why the agent failed after it; the edit is judged all the same.
-
-    `rewritten` is the file that it wrote most often, if that was more than once, and `rewrites` how often.
+    `error` is the reason why the agent failed after the edit, which is judged all the same. `rewritten` is the file
+    that it wrote most often, if that was more than once, and `rewrites` how often.
     """
 
     artifact_hash: str | None = None
@@ -160,9 +159,9 @@ class ChecksPrepared(StepPayload):
 
 
 class EvaluationDone(Evaluation, StepPayload):
-    """The evaluation itself, how often files were rewritten before it, and what follows from it.
+    """The evaluation itself, and the decision that follows from it.
 
-    `verdicts` has the ids of all rules by verdict and severity.
+    `verdicts` has the ids of all rules by verdict and severity. `rewrites` is how often one file was written before it.
     """
 
     kind = Kind.EVALUATION_DONE
@@ -171,8 +170,8 @@ class EvaluationDone(Evaluation, StepPayload):
     rewrites: int = 0
     decision: OptionalDecision = None
 
-    def in_phase(self, phase: Phase) -> Evaluation:
-        """Return the evaluation alone; its phase is that of the event."""
+    def extract_evaluation(self, phase: Phase) -> Evaluation:
+        """Return the evaluation without the other fields, with the phase of the run."""
         fields = {name: getattr(self, name) for name in Evaluation.model_fields}
         return Evaluation.model_construct(**{**fields, "phase": phase})
 
@@ -242,7 +241,7 @@ class Answered(LimitsRaised):
 
 
 class EndPayload(Payload):
-    """Why a run ended; the four fields about time are written when a budget is used up."""
+    """Why a run ended; the last four fields are set if a budget is used up."""
 
     reason: str | None = None
     decision: OptionalDecision = None

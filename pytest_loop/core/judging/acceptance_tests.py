@@ -40,7 +40,7 @@ def _list_imported_names(tree: ast.AST) -> Iterator[str]:
 
 
 def _asserts_behaviour(test: ast.FunctionDef | ast.AsyncFunctionDef, imported: Collection[str]) -> bool:
-    """Return whether a test asserts something, and uses what was imported or what a fixture gives."""
+    """Return whether a test asserts something, and uses what was imported or a fixture."""
     arguments = {argument.arg for argument in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)}
     used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     return any(map(_is_assertion, ast.walk(test))) and bool(used & {*imported, *arguments})
@@ -54,23 +54,21 @@ def _is_assertion(node: ast.AST) -> bool:
     return False
 
 
-def explain_wrong_failure(text: str, names: Collection[str], source: str) -> str:
-    """Return why a test fails for the wrong reason; empty if the task is what is missing.
+def explain_wrong_failure(output: str, source: str, expected_modules: Collection[str]) -> str:
+    """Return why a test fails for another reason than the missing work; empty if it fails for the right one.
 
-    `text` is the output of the test, `source` its file. `names` are those of the project's own modules, and the words
-    of the task: these may be missing.
+    `expected_modules` may be missing: modules of the project, and words of the task, in lower case.
     """
-    if fixture := _MISSING_FIXTURE.search(text):
+    if fixture := _MISSING_FIXTURE.search(output):
         return f"there is no fixture {fixture[1]!r}"
-    if (undefined := _UNDEFINED.search(text)) and re.search(rf"\b{undefined[1]}\b", source):
+    if (undefined := _UNDEFINED.search(output)) and re.search(rf"\b{undefined[1]}\b", source):
         return f"it uses {undefined[1]} without an import"
-    if (missing := _MISSING_NAME.search(text)) and not _is_known(missing[2], names):
+    if (missing := _MISSING_NAME.search(output)) and not _is_expected(missing[2], expected_modules):
         return f"it imports {missing[1]} from {missing[2]}, which is not a module of this project and has no such name"
-    module = _MISSING_MODULE.search(text)
-    if module and not _is_known(module[1], names):
+    if (module := _MISSING_MODULE.search(output)) and not _is_expected(module[1], expected_modules):
         return f"it needs {module[1]}, which is not installed, and which the task does not name"
     return ""
 
 
-def _is_known(module: str, names: Collection[str]) -> bool:
-    return module.partition(".")[0].lower() in names
+def _is_expected(module: str, expected_modules: Collection[str]) -> bool:
+    return module.partition(".")[0].lower() in expected_modules

@@ -27,43 +27,39 @@ def assess(
     evidence_by_rule: Mapping[str, Sequence[Evidence]],
     artifact_hash: str,
     previous: Evaluation | None = None,
-    absent: Evidence = MISSING,
+    missing: Evidence = MISSING,
     compute_score: Callable[..., float | None] = lambda **_: None,
 ) -> Evaluation:
-    """Judge all active rules of a run; a rule without a report gets the evidence `absent`.
+    """Judge all active rules of a run; a rule without a report gets the evidence `missing`.
 
-    `compute_score` may return another score than the usual one.
+    The hook `compute_score` replaces the usual score, unless it returns None.
     """
     active = criteria.get_active_rules(phase)
-    evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (absent,)) for rule in active}
-    evaluation = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
-    not_passed = evaluation.not_passed
+    evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (missing,)) for rule in active}
+    criteria_score = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
+    goals = [result for result in criteria_score.results if not result.rule.guard]
+    failed = [result for result in criteria_score.blockers if result.verdict is Verdict.FAIL]
+    not_passed = criteria_score.not_passed
     limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
-    stored = {result.rule.id: _store_result(result, limit) for result in not_passed}
+    stored = {result.rule.id: _reduce_result(result, limit) for result in not_passed}
     return Evaluation(
         artifact_hash=artifact_hash[:SHORT_HASH_LENGTH],
         artifact_sha256=artifact_hash,
         phase=phase,
-        score=round(float(evaluation.score), 6),
-        passed=evaluation.passed,
-        earned=evaluation.earned,
-        possible=evaluation.possible,
-        total=sum(not result.rule.guard for result in evaluation.results),
-        passing=sum(not result.rule.guard for result in evaluation.results if result.verdict is Verdict.PASS),
-        failed=_build_complaints(
-            (blocker for blocker in evaluation.blockers if blocker.verdict is Verdict.FAIL), stored
-        ),
+        score=round(float(criteria_score.score), 6),
+        passed=criteria_score.passed,
+        earned=criteria_score.earned,
+        possible=criteria_score.possible,
+        total=len(goals),
+        passing=sum(result.verdict is Verdict.PASS for result in goals),
+        failed=_build_complaints(failed, stored),
         warnings=_build_complaints((result for result in not_passed if result.verdict is Verdict.WARN), stored),
         errors=_build_complaints((result for result in not_passed if result.verdict is Verdict.ERROR), stored),
         rule_results=tuple(stored.values()),
         assumptions=tuple(result.rule.id for result in not_passed if result.is_assumed),
-        must_not=tuple(
-            blocker.rule.id
-            for blocker in evaluation.blockers
-            if blocker.rule.must_not and blocker.verdict is Verdict.FAIL
-        ),
+        must_not=tuple(result.rule.id for result in failed if result.rule.must_not),
         regressions=_find_regressions(stored.values(), criteria, previous),
-        held_out=_score_held_out_rules(evaluation.results),
+        held_out=_score_held_out_rules(criteria_score.results),
     )
 
 
@@ -87,8 +83,8 @@ def _score_held_out_rules(results: Iterable[Result]) -> float | None:
     return round(float(earned / total), 6) if total else 1.0
 
 
-def _store_result(result: Result, limit: int) -> RuleResult:
-    """Reduce the result of a rule that did not pass; details of a held-out rule are not stored."""
+def _reduce_result(result: Result, limit: int) -> RuleResult:
+    """Return a result in the short form that a run stores; a held-out rule keeps no details."""
     if result.rule.held_out:
         signature = compute_fingerprint(result.details[:MAX_DETAILS])
         return RuleResult(id=result.rule.id, verdict=result.verdict, signature=signature)
@@ -132,7 +128,8 @@ def _find_regressions(
     """Return the rules that passed in the previous evaluation and do not pass now."""
     if previous is None:
         return ()
-    unmet = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS} | previous.unmet
     judged = {rule.id for rule in criteria.get_active_rules(previous.phase)}
-    worse = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
-    return tuple(name for name in worse if name in judged and name not in unmet)
+    failed = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS}
+    passed = judged - failed - previous.unmet
+    unmet = (result.id for result in stored if result.verdict not in (Verdict.NA, Verdict.ERROR))
+    return tuple(name for name in unmet if name in passed)

@@ -27,32 +27,32 @@ _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 def build_critique(
     criteria: RunCriteria,
-    now: Evaluation,
+    evaluation: Evaluation,
     attempts: Sequence[Attempt] = (),
     tokens: int = MAX_TOKENS,
     review: Review | None = None,
 ) -> Critique:
     """Choose the issues of an evaluation: rules with one cause are one issue; warnings only if nothing blocks."""
     rules = criteria.by_id
-    unmet = sorted(_find_unmet(now, rules), key=lambda result: _rank_importance(rules[result.id]))
+    unmet = sorted(_find_unmet(evaluation, rules), key=lambda result: _rank_importance(rules[result.id]))
     groups = group_by_cause(unmet, MAX_ISSUES)
     groups.sort(key=lambda group: (_rank_importance(rules[group[0].id]), -len(group)))
-    first = (*_report_signs(now.findings), *_report_review(review))
-    last = tuple(_report_notes(now.findings))
+    first = (*_report_tampering(evaluation.findings), *_report_review(review))
+    last = tuple(_report_side_effects(evaluation.findings))
     chosen = groups[: MAX_ISSUES - len(first) - len(last)]
-    issues = (*first, *(_build_issue(group, rules[group[0].id], now, attempts) for group in chosen), *last)
+    issues = (*first, *(_build_issue(group, rules[group[0].id], evaluation, attempts) for group in chosen), *last)
     return Critique(issues=issues, left_out=len(unmet) - sum(map(len, chosen)), tokens=tokens)
 
 
-def _report_signs(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """Report tampering: no score counts until it is undone."""
+def _report_tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report findings that make the evaluation void."""
     signs = [finding for finding in findings if finding.kind not in (*REPORTED_KINDS, FORBIDDEN, LEFT_OUT)]
     fix = "Change the code that is judged. What judges it stays as it is, and what was changed there has been put back."
     yield from _report_findings(signs, "the judge itself", fix, "the next evaluation counts", Severity.FAIL)
 
 
-def _report_notes(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """Report files without which the rules were judged, and edits that were put back: neither blocks."""
+def _report_side_effects(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report files that were left out of the evaluation, and edits that were put back: neither blocks."""
     files = [finding for finding in findings if finding.kind == LEFT_OUT]
     fix = "Put what the product needs where git does not ignore it, outside of the folders of tools."
     yield from _report_findings(files, "files that are not part of the change", fix, "the evaluation sees it")
@@ -64,7 +64,7 @@ def _report_notes(findings: Sequence[SealFinding]) -> Iterator[Issue]:
 def _report_findings(
     findings: Sequence[SealFinding], name: str, fix: str, effect: str, severity: Severity = Severity.INFO
 ) -> Iterator[Issue]:
-    """Report findings, if there are any, as one issue."""
+    """Combine findings into one issue, if there are any."""
     if findings:
         texts = [f"{finding.path or finding.rule}: {finding.detail}" for finding in findings]
         problem = shorten("; ".join(texts[:_MAX_OTHERS]), 800) + _format_more(len(texts) - _MAX_OTHERS)
@@ -85,22 +85,25 @@ def _format_more(count: int) -> str:
     return f" (and {count} more)" if count > 0 else ""
 
 
-def _find_unmet(now: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
-    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].held_out]
+def _find_unmet(evaluation: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
+    """Return the results that agents may see: those that block, or else the warnings."""
+    visible = [result for result in evaluation.rule_results if result.id in rules and not rules[result.id].held_out]
     blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
     return blocking or [result for result in visible if result.verdict is Verdict.WARN]
 
 
 def _rank_importance(rule: RunRule) -> tuple[bool, Fraction]:
-    """Sort must-not rules first, then by severity times weight."""
+    """Return a sort key: must-not rules first, then by severity times weight."""
     weight = rule.severity.weight if rule.guard else rule.weight
     return not rule.must_not, -_RANK[rule.severity] * weight
 
 
 def group_by_cause(results: Sequence[RuleResult], limit: int) -> list[list[RuleResult]]:
-    """Group results that fail alike; with more than `limit` groups, also those that probably have the same cause."""
+    """Group results with equal messages; with more than `limit` groups, also results whose causes are probably equal.
+
+    Grouping too much is better than omitting a cause.
+    """
     groups = _group_results(results, _identify_cause)
-    # Grouping too much is better than omitting a cause.
     return groups if len(groups) <= limit else _group_results(results, _guess_cause)
 
 
@@ -114,7 +117,7 @@ def _group_results(
 
 
 def _identify_cause(result: RuleResult) -> object:
-    """Return a key that is equal for equal messages; equal assertions must also be at the same place."""
+    """Return the same key for equal messages; for assertions, only at the same place."""
     if not result.findings:
         return result.signature if result.details else result.id
     message = compute_fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in result.findings))
@@ -122,7 +125,7 @@ def _identify_cause(result: RuleResult) -> object:
 
 
 def _guess_cause(result: RuleResult) -> object:
-    """Return a key that is also equal for assertions after the same calls: their cause is mostly the same."""
+    """Return the same key also for assertions after the same calls, which mostly have the same cause."""
     return (find_calls(result.findings[0].detail) if _is_assertion(result) else None) or _identify_cause(result)
 
 
@@ -130,10 +133,11 @@ def _is_assertion(result: RuleResult) -> bool:
     return bool(result.findings) and result.findings[0].found.startswith(("assert", "AssertionError"))
 
 
-def _build_issue(group: list[RuleResult], rule: RunRule, now: Evaluation, attempts: Sequence[Attempt]) -> Issue:
+def _build_issue(group: list[RuleResult], rule: RunRule, evaluation: Evaluation, attempts: Sequence[Attempt]) -> Issue:
     first, *others = group
     finding = first.findings[0] if first.findings else None
     times = _count_repeats(first, attempts)
+    novelty = Novelty.REPEATED if times > 1 else Novelty.NEW
     return Issue(
         rule_id=first.id,
         problem=shorten(str(finding or first.details), 800) + _format_more(len(first.findings) - 1 + first.more),
@@ -146,7 +150,7 @@ def _build_issue(group: list[RuleResult], rule: RunRule, now: Evaluation, attemp
         lines=_choose_lines(first),
         also=tuple(result.id for result in others[:_MAX_OTHERS]),
         others=len(others),
-        novelty=Novelty.REGRESSION if first.id in now.regressions else Novelty.REPEATED if times > 1 else Novelty.NEW,
+        novelty=Novelty.REGRESSION if first.id in evaluation.regressions else novelty,
         times=times,
     )
 
@@ -160,13 +164,13 @@ def _describe_aim(rule: RunRule) -> str:
 
 
 def _choose_lines(result: RuleResult) -> str:
-    """Return the lines that explain a failure, or else the other findings."""
+    """Return the lines that explain the first finding, or else the other findings."""
     detail = trim_excerpt(result.findings[0].detail, result.findings[0].found) if result.findings else ""
     return detail or "\n".join(str(finding) for finding in result.findings[1:])
 
 
 def _count_repeats(result: RuleResult, attempts: Sequence[Attempt]) -> int:
-    """Count the latest iterations in which the rule failed with the same message."""
+    """Count the iterations in a row in which the rule failed with the same message."""
     failure = attempts[-1].failing.get(result.id) if attempts else None
     return attempts[-1].iteration - failure.since + 1 if failure else 1
 

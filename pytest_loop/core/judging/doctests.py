@@ -10,12 +10,12 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def find_changed_doctests(before: str, after: str) -> list[str]:
-    """Return the names of definitions whose examples are not all there any more; further examples may be added."""
-    now = read_examples(after)
+    """Return the names of definitions that lost or changed an example; examples may be added."""
+    remaining = read_examples(after)
     return [
         name or "the module"
         for name, examples in read_examples(before).items()
-        if not _is_subsequence(examples, now.get(name, []))
+        if not _is_subsequence(examples, remaining.get(name, []))
     ]
 
 
@@ -25,7 +25,7 @@ def _is_subsequence(examples: list[tuple[str, str]], others: list[tuple[str, str
 
 
 def read_examples(text: str) -> dict[str, list[tuple[str, str]]]:
-    """Return code and expected output of all examples by the name of their definition."""
+    """Return the examples of each definition, as pairs of code and expected output."""
     try:
         return dict(_list_examples(ast.parse(text), ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

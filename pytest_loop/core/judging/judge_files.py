@@ -33,10 +33,12 @@ _HELPER_NAME = re.compile(
 class ReadFacts:
     """Facts about a project that its baseline sessions show.
 
-    `reads` are pairs of a path and of the code that read it, `listings` those of a folder and of the code that listed
-    it; `files` are all files of the project. `is_test` says which paths are sealed as tests. `sources`
-    are the Python files of the product, which `read_text` reads. `plugins` are modules that pytest loaded by name, and
-    `packages` the folders of the product.
+    - `reads`: pairs of a file and of the project's code that opened it, empty for other code.
+    - `listings`: pairs of a folder and of the code that listed it.
+    - `files`: all files of the project; `sources`: those in Python that are no tests.
+    - `is_test`: whether a path is sealed already, as a test.
+    - `plugins`: modules that pytest loaded by name.
+    - `packages`: folders of the product.
     """
 
     reads: Collection[Read]
@@ -50,11 +52,11 @@ class ReadFacts:
 
 
 def find_judge_files(facts: ReadFacts) -> tuple[str, ...]:
-    """Return the files that belong to the judge: data that test code opens, and the modules that only help tests."""
+    """Return the files that belong to the judge: data that tests open, and modules that only help tests."""
     helpers = _find_helpers(facts)
     readers = {owner for _, owner in facts.reads if not owner or facts.is_test(owner) or owner in helpers}
     data = {path for path, owner in facts.reads if owner in readers and not is_product_file(path)}
-    # A test that failed at the first file of a folder is going to read the others.
+    # A test that failed at the first file of a folder will read the others once it passes.
     listed = {folder for folder, owner in facts.listings if owner in readers} & set(map(_get_folder, data))
     data |= {path for path in facts.files if _get_folder(path) in listed and not is_product_file(path)}
     return tuple(sorted(helpers | {path for path in data if not facts.is_test(path)}))
@@ -65,14 +67,14 @@ def _get_folder(path: str) -> str:
 
 
 def is_product_file(path: str) -> bool:
-    """Return whether a file stays editable although a test opens it: source code, and texts for people."""
+    """Return whether a file stays editable although a test opens it: source code, and documentation."""
     name = path.rpartition("/")[2]
     is_source = name.rpartition(".")[2] in _SOURCES
     return is_source or name in _PROJECT_FILES or bool(_DOCUMENTS.fullmatch(path))
 
 
 def _find_helpers(facts: ReadFacts) -> set[str]:
-    """Return plugins, and the modules that only tests import and that help to judge."""
+    """Return plugins, and modules that tests import, that help to judge, and that the product does not import."""
     modules = {path for path, owner in facts.reads if path.endswith(".py") and facts.is_test(owner)}
     helpers = {
         path
@@ -82,15 +84,15 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
         and (has_helper_name(path) or (find_test_machinery(facts.read_text(path)) and not _has_own_test(path, facts)))
     }
     plugins = {path for path in facts.plugins if not facts.is_test(path)}
-    return (helpers - set(_find_imported(helpers, facts))) | plugins
+    return (helpers - set(_find_used_by_product(helpers, facts))) | plugins
 
 
-def _find_imported(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
-    """Yield the modules that other modules of the product import."""
+def _find_used_by_product(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
+    """Yield the modules that another source file of the project imports."""
     names = {_get_module_name(path): path for path in modules}
     for source in facts.sources if names else ():
         text = "" if source in modules else facts.read_text(source)
-        if any(name in text for name in names):  # parsing takes longer
+        if any(name in text for name in names):  # faster than parsing every file
             yield from (names[name] for name in _list_imports(text) if name in names)
 
 
@@ -104,20 +106,20 @@ def _is_in_product(path: str, packages: Iterable[str]) -> bool:
 
 
 def has_helper_name(path: str) -> bool:
-    """Return whether a module, or a folder around it, has a name that helps tests."""
+    """Return whether a module, or a folder around it, has a name that is usual for test helpers."""
     *folders, name = path.removesuffix(".py").split("/")
     return any(part != "testing" and _HELPER_NAME.fullmatch(part) for part in (name, *folders))
 
 
 def _has_own_test(path: str, facts: ReadFacts) -> bool:
-    """Return whether a test module is named after a module: then it is product, also if it imports pytest."""
+    """Return whether a test is named after a module: then the module is product, even if it imports pytest."""
     name = _get_module_name(path)
     tests = {f"test_{name}.py", f"{name}_test.py"}
     return any(read == path and owner.rpartition("/")[2] in tests for read, owner in facts.reads)
 
 
 def _list_imports(text: str) -> Iterator[str]:
-    """Yield every part of the names that a module imports."""
+    """Yield every part of the dotted names that a module imports."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

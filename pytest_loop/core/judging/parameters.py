@@ -1,4 +1,4 @@
-"""Parameters of tests whose ids come from the product, and change with it."""
+"""Match parametrized tests whose ids come from the product, and change with it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ Piece = TypeVar("Piece")
 
 
 def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
-    """Give the evidence of a test's new parameters also to its expected parameters that are missing.
+    """Let the new parameters of a test stand in for its expected ones that are missing; keys are those of rules.
 
-    Keys are those of rules. A test that has fewer parameters than expected gets nothing: one that fails may be gone.
+    A test that now has fewer parameters than expected gets no substitute: a failing one may have been removed.
     """
-    expected_by_test, actual_by_test = _group_by_test(expected), _group_by_test(evidence)
+    actual_by_test = _group_by_test(evidence)
     matched = dict(evidence)
-    for test, keys in expected_by_test.items():
+    for test, keys in _group_by_test(expected).items():
         actual = actual_by_test.get(test, [])
         missing = [key for key in keys if key not in evidence]
         new = [piece for key in actual if key not in keys for piece in evidence[key]]
@@ -25,7 +25,7 @@ def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]
 
 
 def _group_by_test(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Return the keys with parameters by the test that they belong to."""
+    """Group the keys that have parameters by test."""
     groups: dict[str, list[str]] = {}
     for key in keys:
         test, bracket, _ = key.partition("[")

@@ -23,7 +23,7 @@ _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str]) -> RunCriteria:
     """Combine all criteria of a session into those of a run.
 
-    The highest threshold counts, and an id that occurs in two files is prefixed with its file.
+    The highest threshold counts. An id that occurs in several files is prefixed with its file.
     """
     counts = Counter(rule.id for criteria in plan.criteria for rule in criteria.rules)
     checks = _collect_checks(plan)
@@ -50,7 +50,7 @@ def _collect_checks(plan: SessionPlan) -> dict[str, Any]:
 
 
 def find_changed_checks(criteria: RunCriteria, plan: SessionPlan) -> tuple[RunRule, ...]:
-    """Return the rules of rule files whose checks are not those that the run began with."""
+    """Return the rules of rule files whose checks have changed since the run began."""
     return tuple(
         rule
         for rule in criteria.rules
@@ -58,9 +58,9 @@ def find_changed_checks(criteria: RunCriteria, plan: SessionPlan) -> tuple[RunRu
     )
 
 
-def _freeze_rule(rule: Rule, key: str, is_shared: bool, checks: Mapping[str, Any]) -> RunRule:
+def _freeze_rule(rule: Rule, key: str, is_ambiguous: bool, checks: Mapping[str, Any]) -> RunRule:
     check = checks.get(key, {"tests": [rule.id]})  # a test module that cannot be imported has no items
-    names = {"id": key if is_shared else rule.id, "key": key}
+    names = {"id": key if is_ambiguous else rule.id, "key": key}
     return RunRule.model_validate(rule.model_dump() | names | {"check": check})
 
 
@@ -87,34 +87,35 @@ def _add_test_rules(plan: SessionPlan, rules: tuple[Rule, ...]) -> SessionPlan:
     return plan.model_copy(update={"criteria": (*others, tests)})
 
 
-def add_guards(plan: SessionPlan, whole: SessionPlan, exempt: Collection[str] = ()) -> SessionPlan:
-    """Add the tests of the `whole` suite that the plan lacks as guards, without those in `exempt`."""
+def add_guards(plan: SessionPlan, suite: SessionPlan, exempt: Collection[str] = ()) -> SessionPlan:
+    """Add all tests of the suite that the plan lacks as guards, without those in `exempt`."""
     goals = {f"{criteria.source}::{rule.id}" for criteria in plan.criteria for rule in criteria.rules}
-    tests = next((criteria for criteria in whole.criteria if criteria.source == TESTS_SOURCE), None)
+    tests = next((criteria for criteria in suite.criteria if criteria.source == TESTS_SOURCE), None)
     names = [rule.id for rule in tests.rules if f"{TESTS_SOURCE}::{rule.id}" not in goals] if tests else []
     guards = tuple(
         Rule(id=name, description=name, weight=Fraction(0), guard=True) for name in names if name not in exempt
     )
-    items = {key: keys for key, keys in whole.items.items() if key not in plan.items}
-    sources = tuple(dict.fromkeys((*plan.doctest_sources, *whole.doctest_sources)))
+    items = {key: keys for key, keys in suite.items.items() if key not in plan.items}
+    sources = tuple(dict.fromkeys((*plan.doctest_sources, *suite.doctest_sources)))
     return _add_test_rules(plan.model_copy(update={"items": plan.items | items, "doctest_sources": sources}), guards)
 
 
 def apply_baseline(
     criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
 ) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
-    """Compare two evaluations of the same files: rules that cannot decide anything must not block.
+    """Relax the rules that two evaluations of the same files could not decide, and drop guards that failed in one.
 
-    A guard stays only if it passed in both. Returns the new criteria, the unstable rules, and the rules that were
-    skipped or expected to fail.
+    Return the criteria, the rules with different outcomes, and the rules that were skipped or expected to fail.
     """
-    idle = (Outcome.SKIPPED, Outcome.XFAILED)
-    kept = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]
-    unstable = tuple(rule.id for rule in kept if first.get(rule.key) is not second.get(rule.key))
-    unjudged = tuple(rule.id for rule in kept if first.get(rule.key) in idle and second.get(rule.key) in idle)
+    undecided = (Outcome.SKIPPED, Outcome.XFAILED)
+    remaining = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]
+    unstable = tuple(rule.id for rule in remaining if first.get(rule.key) is not second.get(rule.key))
+    unjudged = tuple(
+        rule.id for rule in remaining if first.get(rule.key) in undecided and second.get(rule.key) in undecided
+    )
     changes: dict[str, dict[str, object]] = {name: {"severity": Severity.WARN} for name in unstable}
     changes |= {name: {"severity": Severity.INFO, "weight": Severity.INFO.weight} for name in unjudged}
-    rules = (rule.model_copy(update=changes.get(rule.id, {})) for rule in kept)
+    rules = (rule.model_copy(update=changes.get(rule.id, {})) for rule in remaining)
     return criteria.replace_rules(rules), unstable, unjudged
 
 
@@ -123,7 +124,7 @@ def _has_passed(rule: RunRule, *baselines: Mapping[str, Outcome]) -> bool:
 
 
 def plan_steps(rules: Iterable[Rule], unmet: frozenset[str]) -> tuple[str, ...]:
-    """Plan three to five short steps, each for a group of unmet rules, or of all rules if none is known to fail."""
+    """Plan three to five short steps, one for each group of unmet rules; without unmet rules, of all rules."""
     groups: dict[str, list[Rule]] = {}
     for rule in rules:
         if not unmet or rule.id in unmet:

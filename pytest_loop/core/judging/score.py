@@ -1,4 +1,4 @@
-"""Judge rules by the evidence of their items, and compute the score of an evaluation."""
+"""Judge rules by the evidence of their items, and compute the score of a set of criteria."""
 
 from __future__ import annotations
 
@@ -66,24 +66,24 @@ def _find_worst(pieces: Sequence[Evidence]) -> Evidence:
     return max(pieces, key=lambda piece: piece.outcome.rank)
 
 
-def apply_custom_score(evaluation: CriteriaScore, compute_score: Callable[..., float | None]) -> CriteriaScore:
+def apply_custom_score(criteria_score: CriteriaScore, compute_score: Callable[..., float | None]) -> CriteriaScore:
     """Replace the score by that of the hook `compute_score`, unless it returns None."""
-    verdicts = {result.rule.id: result.verdict for result in evaluation.results}
-    score = compute_score(rules=[result.rule for result in evaluation.results], verdicts=verdicts)
-    return evaluation if score is None else replace_score(evaluation, score)
+    verdicts = {result.rule.id: result.verdict for result in criteria_score.results}
+    score = compute_score(rules=[result.rule for result in criteria_score.results], verdicts=verdicts)
+    return criteria_score if score is None else replace_score(criteria_score, score)
 
 
-def replace_score(evaluation: CriteriaScore, score: float) -> CriteriaScore:
+def replace_score(criteria_score: CriteriaScore, score: float) -> CriteriaScore:
     """Replace the score; anything but a number from 0 to 1 counts as 0."""
     is_valid = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
     earned = Fraction(repr(float(score))) if is_valid else Fraction(0)
-    return replace(evaluation, earned=earned, possible=Fraction(1))
+    return replace(criteria_score, earned=earned, possible=Fraction(1))
 
 
 def evaluate_criteria(
     criteria: Criteria, phase: Phase, evidence_by_rule: Mapping[str, Sequence[Evidence]]
 ) -> CriteriaScore:
-    """Judge the rules of `criteria` that are active in `phase` and were selected, as keys of `evidence_by_rule`."""
+    """Judge the rules that are active in `phase` and have a key in `evidence_by_rule`; others were not selected."""
     active = criteria.get_active_rules(phase)
     results = tuple(judge_rule(rule, evidence_by_rule[rule.id]) for rule in active if rule.id in evidence_by_rule)
     return CriteriaScore(

@@ -14,9 +14,10 @@ QUICK_SECONDS = 0.01
 
 
 class ShardEvidence(Value):
-    """The evidence of one shard, the plan of the undivided session, and where both come from.
+    """The evidence of one shard, and the plan of the undivided session.
 
-    `origin` is what all shards must share, by name. `baseline` holds the verdicts of `--loop-baseline`.
+    `origin` are facts that must be the same for all shards, such as the commit. `baseline` holds the verdicts of
+    `--loop-baseline`. `has_own_score` means that a hook computes the score.
     """
 
     schema_version: int = 1
@@ -40,9 +41,9 @@ class ShardEvidence(Value):
 def divide_items(
     groups: Mapping[str, Sequence[str]], total: int, seconds: Mapping[str, float] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], ...]:
-    """Divide items into shards of nearly equal duration; a group stays together, and the order does not matter.
+    """Divide items into shards of nearly equal duration; the items of a group stay together.
 
-    An item whose duration is unknown is a quick one.
+    The order of groups and items does not change the result.
     """
     costs = {name: sum(seconds.get(item, QUICK_SECONDS) for item in sorted(items)) for name, items in groups.items()}
     shards: list[list[str]] = [[] for _ in range(total)]
@@ -55,7 +56,7 @@ def divide_items(
 
 
 def list_problems(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
-    """Yield why these shards, by the names of their files, are not exactly those of one session."""
+    """Yield the reasons why these shards are not one complete session; keys are the names of their files."""
     (first_name, first), *others = shards.items()
     foreign = [(name, text) for name, shard in others if (text := _find_difference(shard, first))]
     if foreign:
@@ -78,7 +79,7 @@ def list_problems(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
 
 
 def _find_difference(shard: ShardEvidence, first: ShardEvidence) -> str:
-    """Return in what a shard differs from the first one; empty if both are of one session."""
+    """Describe how a shard differs from the first one; empty if both are of one session."""
     if shard.total != first.total:
         return f"it is one of {shard.total} shards, expected {first.total}"
     for name, value in first.origin.items():
@@ -92,7 +93,7 @@ def _find_difference(shard: ShardEvidence, first: ShardEvidence) -> str:
 
 
 def find_plan_difference(plan: SessionPlan, expected: SessionPlan) -> str:
-    """Return in what two plans differ, whatever the order of their items; empty if they are the same."""
+    """Describe how a plan differs from the expected one; empty if only the order of items differs."""
     if rule := _find_changed(_collect_rules(plan), _collect_rules(expected)):
         return f"it was judged by other rules, {rule} differs"
     if plan.shards != expected.shards:
@@ -125,7 +126,7 @@ def merge_evidence(shards: Mapping[str, ShardEvidence]) -> dict[str, Evidence]:
 
 
 def list_failures(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
-    """Yield a line for each shard and each item without rules that keeps the session from passing."""
+    """Yield a line for each shard, and each item without rules, that keeps the session from passing."""
     for shard in shards.values():
         place = f"shard {shard.shard} of {shard.total}"
         tests = {item: shard.evidence.get(item) for item in shard.items if item not in shard.plan.items}

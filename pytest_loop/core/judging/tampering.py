@@ -29,12 +29,14 @@ VOID_KINDS = frozenset(
         "link",
     }
 )
-# Of these, the kinds that a user may have caused, by an installation or an edit outside of the project.
+# The void kinds that a user may have caused, by an installation or an edit outside of the project.
 ENVIRONMENT_KINDS = frozenset({"plugin", "site"})
-# An edit of a file that an agent may not change, and that judges nothing.
+# An edit outside of the files that an agent may change; it is put back, and the evaluation counts.
 FORBIDDEN = "allow"
-# A file that is not part of the change, and was kept out of a deciding evaluation; one that could not be.
-LEFT_OUT, UNVERIFIED = "left out", "not verified"
+# A file that is not part of the change, so that a deciding evaluation ran without it.
+LEFT_OUT = "left out"
+# A file that may have helped a deciding evaluation to pass.
+UNVERIFIED = "not verified"
 # Findings of these kinds are reported to the user only, not to the agent.
 REPORTED_KINDS = frozenset({"literal", "unstable", UNVERIFIED})
 # Comments that silence a linter, a type checker, coverage or a formatter, in any case and spacing.
@@ -70,9 +72,9 @@ _MACHINERY = frozenset(
     }
 )
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
-# A text with blanks is a message to people, unless it looks like code or names a variable of pytest.
+# A text with spaces is a message to people, unless it looks like code or names a variable of pytest.
 _MESSAGE = re.compile(r"(?!.*(?:\bimport\b|[()\[\]=]|PYTEST_)).*\s.*", re.DOTALL)
-# Comparison methods, and the answers that need no look at the other object: they make nothing equal.
+# Comparison methods, and the results that are harmless without using the other object: they make nothing equal.
 _COMPARISONS = {"__eq__": (False, NotImplemented), "__ne__": (True, NotImplemented), "__contains__": (False,)}
 _MIN_TEXT_LENGTH = 5
 _MIN_NUMBER = 1000
@@ -96,10 +98,10 @@ def is_void(findings: Iterable[SealFinding]) -> bool:
 def find_suspicious_changes(
     sources: Iterable[ChangedSource], allowed: frozenset[str], *, is_linted: bool
 ) -> Iterator[SealFinding]:
-    """Find code that a change of the product should not add.
+    """Find code that an honest edit of the product does not add.
 
-    `allowed` is the test machinery that the product already mentions, as a pytest plugin does. `is_linted` states that
-    rules check more than tests, so that a silenced linter could raise the score.
+    `allowed` is the test machinery that the product already names, as a pytest plugin does. With `is_linted`, rules
+    check more than tests, so that a silenced linter could raise the score.
     """
     sources = tuple(sources)
     if is_linted:
@@ -120,7 +122,7 @@ def find_suspicious_changes(
 
 
 def find_copied_literals(sources: Iterable[ChangedSource], tests: Iterable[str]) -> Iterator[SealFinding]:
-    """Find values of the tests that newly occur in the product; they may be right or written to please."""
+    """Find values of the tests that an edit copied into the product; some of them may be legitimate."""
     added = {source.path: _find_literals(source.after) - _find_literals(source.before or "") for source in sources}
     if not any(added.values()):  # parsing all tests takes seconds in a large project
         return
@@ -171,7 +173,7 @@ def _join_text(node: ast.AST) -> str:
 
 
 def _is_script(node: ast.AST) -> bool:
-    """Return whether a statement of a module runs only if the module is a script; its `else` belongs to both."""
+    """Return whether a statement runs only if its module is a script; one with an `else` always runs."""
     return isinstance(node, ast.If) and not node.orelse and ast.unparse(node.test) == "__name__ == '__main__'"
 
 
@@ -183,7 +185,7 @@ def _parse(text: str) -> ast.AST:
 
 
 def _find_blind_comparisons(tree: ast.AST) -> Iterator[str]:
-    """Find comparison methods that never use their argument."""
+    """Yield comparison methods that never use their argument."""
     for node in ast.walk(tree):
         for name, function in _find_methods(node):
             harmless = _COMPARISONS.get(name.rpartition(".")[2])
@@ -192,7 +194,7 @@ def _find_blind_comparisons(tree: ast.AST) -> Iterator[str]:
 
 
 def _find_methods(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Find methods in a class body, assigned as attributes, or in a dict or call that a class may be built from."""
+    """Yield methods by name: of a class body, assigned to attributes, or in a dict or call that may build a class."""
     if isinstance(node, ast.ClassDef):
         for child in node.body:
             if isinstance(child, ast.FunctionDef):
@@ -218,11 +220,11 @@ def _ignores_argument(function: ast.AST) -> bool:
     return not arguments or arguments[-1].arg not in names
 
 
-def _returns_only(function: ast.AST, answers: tuple[object, ...]) -> bool:
-    """Return whether every value that a method returns is one of these answers."""
+def _returns_only(function: ast.AST, constants: tuple[object, ...]) -> bool:
+    """Return whether a method returns nothing but these constants."""
     returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
     values = [function.body] if isinstance(function, ast.Lambda) else returned
-    return all(_evaluate_constant(value) in answers for value in values)
+    return all(_evaluate_constant(value) in constants for value in values)
 
 
 def _evaluate_constant(node: ast.AST | None) -> object:
@@ -232,7 +234,7 @@ def _evaluate_constant(node: ast.AST | None) -> object:
 
 
 def _find_new_silencers(sources: Sequence[ChangedSource]) -> Iterator[SealFinding]:
-    """Find silencers that a change adds; one that moves to another file is not new."""
+    """Find silencers that an edit adds; one that moves to another file is not new."""
     before = [_count_silencers(source.path, source.before or "") for source in sources]
     after = [_count_silencers(source.path, source.after) for source in sources]
     new = sum(after, Counter()) - sum(before, Counter())
@@ -242,7 +244,7 @@ def _find_new_silencers(sources: Sequence[ChangedSource]) -> Iterator[SealFindin
 
 
 def _count_silencers(path: str, text: str) -> Counter[str]:
-    """Count silencers, and names that a module imports and exports for nothing but a linter."""
+    """Count silencers; imports that `__all__` lists count, because they silence a linter about unused imports."""
     exported = 0 if path.endswith("__init__.py") else len(_find_exported_imports(_parse(text)))
     counts = {name: len(pattern.findall(text)) for name, pattern in _SILENCERS.items()}
     return +Counter({**counts, "imported names in __all__": exported})
@@ -268,7 +270,7 @@ def _find_exported_imports(tree: ast.AST) -> set[str]:
 
 
 def _find_literals(text: str) -> set[str | int | float]:
-    """Return the constants that are too specific to coincide by chance."""
+    """Return the constants that are too specific to be equal by chance."""
     return {
         node.value
         for node in ast.walk(_parse(text))

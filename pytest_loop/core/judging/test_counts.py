@@ -22,28 +22,28 @@ _FAILED_WORDS = ("failed", "error", "errors")
 
 
 class CountedTests(NamedTuple):
-    """How many tests a command ran, without those that it skipped, and how many of them passed."""
+    """The number of tests that a command ran, without skipped ones, and the number of those that passed."""
 
     run: int
     passed: int
 
 
 def count_tests(output: str) -> CountedTests | None:
-    """Return what known test runners say at their end, all summaries together; None without a summary."""
+    """Add up the summaries of all test runners in an output; None if there is no summary."""
     text = _COLOURS.sub("", output).replace("\r\n", "\n")
     counts = [count for find in _COUNTERS for count in find(text)]
     return CountedTests(sum(count.run for count in counts), sum(count.passed for count in counts)) if counts else None
 
 
 def require_counts(evidence: Mapping[str, Sequence[Evidence]], counts: Mapping[str, int]) -> dict[str, list[Evidence]]:
-    """Return the evidence of each rule; a pass with fewer passing tests than ran before the first edit is a failure."""
-    return {key: [_require(piece, counts.get(key, 0)) for piece in pieces] for key, pieces in evidence.items()}
+    """Return the evidence with a failure instead of each pass of fewer tests than ran before the first edit."""
+    return {key: [_require_count(piece, counts.get(key, 0)) for piece in pieces] for key, pieces in evidence.items()}
 
 
 def needs_new_tests(before: Sequence[Evidence], after: Sequence[Evidence], count: int) -> bool:
-    """Return whether a command that passed does not pass `after` new tests were set aside.
+    """Return whether a command passes only with new tests: it did `before`, and not `after` they were set aside.
 
-    If its tests are counted, so many of them must pass: without the new ones, a goal of coverage is not reached.
+    With a `count` of its old tests, only these must still pass: a coverage goal may well need the new ones.
     """
     if any(evidence.outcome is not Outcome.PASSED for evidence in before):
         return False
@@ -52,7 +52,7 @@ def needs_new_tests(before: Sequence[Evidence], after: Sequence[Evidence], count
     return any(evidence.outcome is not Outcome.PASSED for evidence in after)
 
 
-def _require(evidence: Evidence, count: int) -> Evidence:
+def _require_count(evidence: Evidence, count: int) -> Evidence:
     passed = evidence.tests[1] if evidence.tests else 0
     if evidence.outcome is not Outcome.PASSED or passed >= count:
         return evidence

@@ -18,10 +18,10 @@ def is_test_file(path: str) -> bool:
 
 
 def may_be_collected(path: str) -> bool:
-    """Return whether some test runner collects a file by its name."""
+    """Return whether a test runner may collect a file because of its name."""
     return bool(_TEST.search(path) or _UNITTEST.search(path))
 
 
 def is_utf8(path: str) -> bool:
-    """Return whether a path is UTF-8; other bytes in it are surrogates."""
+    """Return whether a path has no surrogates, which stand for bytes that are not UTF-8."""
     return not any("\ud800" <= char <= "\udfff" for char in path)

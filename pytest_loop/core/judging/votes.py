@@ -1,4 +1,4 @@
-"""Votes of repeated rules: how many repeats must pass, and how certain the observed rate is."""
+"""Votes of repeated rules: how many repeats must pass, and how certain the observed pass rate is."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def count_needed_passes(need: str, total: int) -> int:
     if need in NEED_WORDS:
         return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
     number = Fraction(need)
+    # "1" is a count of one repeat, "1.0" the share of all repeats.
     return min(total, int(number)) if "." not in need and number.denominator == 1 else ceil(number * total)
 
 
@@ -35,7 +36,7 @@ def decide_vote(passes: int, failures: int, total: int, need: int) -> bool | Non
 
 
 def compute_wilson_interval(passes: int, total: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of the observed rate."""
+    """Return the 95 % Wilson score interval of the observed pass rate."""
     if not total:
         return 0.0, 1.0
     z = 1.959963984540054

@@ -1,4 +1,4 @@
-"""Automatic stops on no progress: what repeats, a score that stays the same, and confidence in what passes."""
+"""Automatic stops: repeated failures, a flat score, and high confidence."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import sum_weights
 from pytest_loop.core.model.run_state import RunState
 
-# Below this score neither confidence nor a passed verification ends a run, whatever the threshold.
-GOOD = 0.7
-# A single iteration allows no forecast of the next.
+# Below this score, confidence does not end a run, and no iteration counts as verified, whatever the threshold.
+GOOD_SCORE = 0.7
+# One iteration is too few to be confident.
 FIRST_CONFIDENT_ITERATION = 2
 
 
 def count_repetitions(state: RunState) -> dict[str, tuple[int, int]]:
-    """Return for each breaker how often it was hit, and its limit; a limit of 0 is none."""
+    """Return for each breaker its count of repetitions, and its limit; a limit of 0 switches it off.
+
+    An undone edit reaches the limit of thrashing at once.
+    """
     breakers, attempts = state.setup.breakers, state.progress.attempts
     is_current = bool(attempts) and attempts[-1].iteration >= state.progress.agent_since
     rewrites = attempts[-1].rewrites if is_current else 0
-    rewrites = max(rewrites, breakers.thrashing) if is_undone(state) else rewrites
+    rewrites = max(rewrites, breakers.thrashing) if has_undone_edit(state) else rewrites
     return {
         "stuck": (_count_stuck(state), breakers.stuck),
         "same_error": (_count_same_errors(state), breakers.same_error),
@@ -30,7 +33,7 @@ def count_repetitions(state: RunState) -> dict[str, tuple[int, int]]:
 
 
 def find_tripped_breakers(state: RunState) -> frozenset[str]:
-    """Return the names of the breakers that have reached their limits; none where a rule was fixed."""
+    """Return the names of the breakers that have reached their limits; none if the last edit fixed a rule."""
     if _has_fixed_rule(state):
         return frozenset()
     return frozenset(name for name, (times, limit) in count_repetitions(state).items() if 0 < limit <= times)
@@ -39,7 +42,7 @@ def find_tripped_breakers(state: RunState) -> frozenset[str]:
 def _has_fixed_rule(state: RunState) -> bool:
     """Return whether the last edit fixed a rule, other than by undoing the edit before it."""
     attempts = state.progress.attempts
-    return bool(attempts) and attempts[-1].fixed > 0 and not is_undone(state)
+    return bool(attempts) and attempts[-1].fixed > 0 and not has_undone_edit(state)
 
 
 def _count_stuck(state: RunState) -> int:
@@ -48,7 +51,7 @@ def _count_stuck(state: RunState) -> int:
 
 
 def _count_same_errors(state: RunState) -> int:
-    """Count the iterations in which every failing rule gave the same message; warnings show in the score instead."""
+    """Count the latest iterations in which every failing rule gave the same message; warnings do not count."""
     attempts = state.progress.attempts
     if not state.evaluation or not state.evaluation.failed or not attempts:
         return 0
@@ -58,11 +61,11 @@ def _count_same_errors(state: RunState) -> int:
 
 
 def _count_since(state: RunState, since: int) -> int:
-    """Count the iterations of the current agent only: earlier failures are not its own."""
+    """Count the iterations since one of them, without those of earlier agents."""
     return max(0, state.iteration - max(since, state.progress.agent_since) + 1)
 
 
-def is_undone(state: RunState) -> bool:
+def has_undone_edit(state: RunState) -> bool:
     """Return whether the last edit restored what the edit before it had changed."""
     attempts = [attempt for attempt in state.progress.attempts[-3:] if attempt.iteration >= state.progress.agent_since]
     hashes = [attempt.artifact_hash for attempt in attempts]
@@ -105,7 +108,7 @@ def is_diminishing(state: RunState) -> bool:
 
 
 def _list_scores(state: RunState) -> list[float]:
-    """Return the scores of the current agent and phase; void evaluations do not count."""
+    """Return the scores that the current agent reached in this phase, without those of void evaluations."""
     since = state.progress.agent_since
     return [
         attempt.score
@@ -117,7 +120,7 @@ def _list_scores(state: RunState) -> list[float]:
 def is_confident(state: RunState, evaluation: Evaluation) -> bool:
     """Return whether the share `confidence` of all weight was verified by more than an opinion."""
     limit = state.setup.breakers.confidence
-    if not limit or state.iteration < FIRST_CONFIDENT_ITERATION or evaluation.score < GOOD:
+    if not limit or state.iteration < FIRST_CONFIDENT_ITERATION or evaluation.score < GOOD_SCORE:
         return False
     return compute_confidence(state, evaluation) >= Fraction(repr(limit))
 

@@ -1,4 +1,4 @@
-"""The changes that each event makes to the state of a run; the machine decides the next step."""
+"""The fields of a run that each event changes; the machine decides the next place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_loop.core.events.run_payloads import (
     StopRequested,
 )
 from pytest_loop.core.machine.breakers import is_stalled
-from pytest_loop.core.machine.progress import list_put_back, rescore, score_evaluation
+from pytest_loop.core.machine.progress import compute_evaluation_changes, find_put_back_edits, rescore
 from pytest_loop.core.machine.stop_conditions import MAX_STEP_ERRORS
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Best
@@ -44,16 +44,16 @@ def apply_payload(state: State, payload: Payload) -> State:
     """Return the state with the changes of an event, except its place in the machine."""
     after = state.replace(phase_started_epoch_seconds=None, **compute_changes(payload, state))
     if isinstance(payload, StepPayload):
-        after = _complete_step(state, after, payload)
+        after = _add_step_costs(state, after, payload)
     if isinstance(payload, Failed):
-        after = _count_seconds(after, state.progress.open_seconds)
+        after = _add_completed_seconds(after, state.progress.open_seconds)
     return after
 
 
-def _complete_step(state: State, after: State, payload: StepPayload) -> State:
-    """Count cost and time; a step and its one retry are one, and so are two steps side by side."""
-    seconds = state.progress.open_seconds + (payload.seconds or 0.0)
-    after = after.replace(usage=state.progress.usage.plus(payload.usage))
+def _add_step_costs(before: State, after: State, payload: StepPayload) -> State:
+    """Add the cost and time of a step; its time counts as completed once it, and a step beside it, has succeeded."""
+    seconds = before.progress.open_seconds + (payload.seconds or 0.0)
+    after = after.replace(usage=before.progress.usage.plus(payload.usage))
     if payload.completes is None:
         return after.replace(open_seconds=seconds)
     # Success clears the errors of a step; of two steps side by side, only those of the one that succeeded.
@@ -62,16 +62,17 @@ def _complete_step(state: State, after: State, payload: StepPayload) -> State:
     after = after.replace(step_errors=errors)
     if isinstance(payload, (ArtifactCreated, ChecksPrepared)) and after.progress.awaited:
         return after.replace(open_seconds=seconds)
-    return _count_seconds(after, seconds).replace(last_completed_step=state.current_step.value)
+    return _add_completed_seconds(after, seconds).replace(last_completed_step=before.current_step.value)
 
 
-def _count_seconds(state: State, seconds: float) -> State:
+def _add_completed_seconds(state: State, seconds: float) -> State:
+    """Add to the completed seconds, which rounding must not lower."""
     before = state.completed_phase_seconds
     return state.replace(completed_phase_seconds=max(before, round(before + seconds, 3)), open_seconds=0.0)
 
 
 def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
-    """Return what EVALUATE needs: the artifact, and checks for the sentences among the active rules."""
+    """Return the steps that EVALUATE waits for: writing the artifact, and preparing checks of rules in plain words."""
     is_first_edit = state.setup.edits_first and state.iteration == 1
     return (
         *((Step.PRODUCE,) if state.is_document_missing or is_first_edit else ()),
@@ -90,24 +91,24 @@ def compute_changes(_payload: Payload, _state: RunState) -> Changes:
 
 
 @compute_changes.register
-def _create_plan(payload: PlanCreated, state: RunState) -> Changes:
+def _record_plan(payload: PlanCreated, state: RunState) -> Changes:
     return {"plan": payload.plan, "awaited": list_awaited_steps(state)}
 
 
 @compute_changes.register
-def _create_artifact(payload: ArtifactCreated, state: RunState) -> Changes:
-    return {"awaited": _list_remaining_steps(state, Step.PRODUCE), **_record_edit(payload, state)}
+def _record_artifact(payload: ArtifactCreated, state: RunState) -> Changes:
+    return {"awaited": _list_remaining_steps(state, Step.PRODUCE), **_compute_edit_changes(payload, state)}
 
 
 @compute_changes.register
-def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
+def _record_checks(payload: ChecksPrepared, state: RunState) -> Changes:
     earlier = state.prepared_checks.checks if state.prepared_checks else ()
     checks = PreparedChecks(checks=(*earlier, *payload.checks))
     return {"awaited": _list_remaining_steps(state, Step.PREPARE), "prepared_checks": checks}
 
 
 @compute_changes.register
-def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
+def _record_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
     return {
         "criteria": state.criteria.replace_rules((*state.criteria.rules, *payload.rules)),
         "arguments": (*state.setup.arguments, *payload.arguments),
@@ -118,8 +119,8 @@ def _adopt_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
     }
 
 
-def _record_edit(payload: EditPayload, state: RunState) -> Changes:
-    """Record an agent's edit; an exit signal that it does not repeat stays as it was."""
+def _compute_edit_changes(payload: EditPayload, state: RunState) -> Changes:
+    """Return the changes of an agent's edit; a blocked rule or exit signal that it does not mention stays as it was."""
     before = state.progress.artifact_hash
     has_searched = payload.agent == BUILTIN and payload.artifact_hash not in (None, before)
     return {
@@ -135,20 +136,20 @@ def _record_edit(payload: EditPayload, state: RunState) -> Changes:
 
 
 @compute_changes.register
-def _switch_phase(_payload: PhaseSwitched, state: RunState) -> Changes:
-    """Reset the gains: B has another denominator. A phase without rules is decided from the last evaluation."""
+def _record_phase_switch(_payload: PhaseSwitched, state: RunState) -> Changes:
+    """Reset the gains, because B has other rules; without any, judge the last evaluation by the threshold of B."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
     if state.criteria.has_phase_b or state.evaluation is None:
         return changes
-    again = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
-    best = Best(iteration=state.iteration, score=again.score, phase=Phase.B)
-    return {**changes, "evaluation": again, "last_score": again.score, "best": best}
+    rescored = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
+    best = Best(iteration=state.iteration, score=rescored.score, phase=Phase.B)
+    return {**changes, "evaluation": rescored, "last_score": rescored.score, "best": best}
 
 
 @compute_changes.register
 def _record_evaluation(payload: EvaluationDone, state: RunState) -> Changes:
-    """Score the evaluation; an agent that has stopped making progress is replaced by the next one."""
-    changes = {**score_evaluation(state, payload), "review": None}
+    """Record the progress; an agent that makes none is replaced by the next one."""
+    changes = {**compute_evaluation_changes(state, payload), "review": None}
     index = state.progress.agent_index
     if index + 1 < len(state.setup.agents) and is_stalled(state.replace(**changes)):
         changes |= {"agent_index": index + 1, "agent_since": state.iteration + 1, "stagnation_count": 0}
@@ -168,17 +169,17 @@ def _record_critique(payload: CritiqueDone, _state: RunState) -> Changes:
 @compute_changes.register
 def _record_refinement(payload: RefinementDone, state: RunState) -> Changes:
     """Clear the critique: from here on REFINE only waits for the next iteration."""
-    return {"critique": None, **_record_edit(payload, state)}
+    return {"critique": None, **_compute_edit_changes(payload, state)}
 
 
 @compute_changes.register
-def _advance_iteration(_payload: IterationAdvanced, state: RunState) -> Changes:
+def _record_next_iteration(_payload: IterationAdvanced, state: RunState) -> Changes:
     return {"iteration": state.iteration + 1, "plan": ()}
 
 
 @compute_changes.register
-def _count_error(payload: PhaseError, state: RunState) -> Changes:
-    """Count one more error of the step; a final one leaves no retry."""
+def _record_error(payload: PhaseError, state: RunState) -> Changes:
+    """Count one more error of the step; after a final one there is no retry."""
     name = payload.step or state.current_step.value
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
@@ -186,34 +187,34 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
     return {
         "step_errors": errors,
         "tampering": (*state.signals.tampering, *payload.findings),
-        "put_back": state.progress.put_back | list_put_back(payload.findings),
+        "put_back": state.progress.put_back | find_put_back_edits(payload.findings),
     }
 
 
 @compute_changes.register
-def _request_stop(payload: StopRequested, state: RunState) -> Changes:
-    put_back = state.progress.put_back | list_put_back(payload.findings)
+def _record_stop_request(payload: StopRequested, state: RunState) -> Changes:
+    put_back = state.progress.put_back | find_put_back_edits(payload.findings)
     return {"stop_request": name_user_stop(payload.reason or ""), "put_back": put_back}
 
 
 @compute_changes.register
-def _stop(payload: Stopped, _state: RunState) -> Changes:
+def _record_stop(payload: Stopped, _state: RunState) -> Changes:
     reason = payload.reason or Reason.USER_STOP.value
     row = find_row(reason)
     return {"status": row.status, "stop": Stop(passed=row.is_success, reason=reason)}
 
 
 @compute_changes.register
-def _fail(payload: Failed, _state: RunState) -> Changes:
+def _record_failure(payload: Failed, _state: RunState) -> Changes:
     return {"status": Status.FAILED, "stop": Stop(reason=payload.reason or Reason.PHASE_ERROR.value)}
 
 
 @compute_changes.register
-def _raise_limits(payload: LimitsRaised, state: RunState) -> Changes:
-    """Raise limits, and reopen a run that one of them has stopped; what waited for a person or the set-up is judged."""
+def _record_limits(payload: LimitsRaised, state: RunState) -> Changes:
+    """Raise limits, and reopen a run that is over; one that waited for a person or the set-up is evaluated again."""
     changes = _compute_limits(payload, state)
     if state.is_over:
-        changes |= _reopen(state)
+        changes |= _compute_reopening(state)
         if state.stop.reason in (Reason.UNCONFIRMED.value, Reason.SETUP_ERROR.value):
             changes["current_step"] = Place.EVALUATE
     return changes
@@ -221,9 +222,9 @@ def _raise_limits(payload: LimitsRaised, state: RunState) -> Changes:
 
 @compute_changes.register
 def _record_answer(payload: Answered, state: RunState) -> Changes:
-    """Record an answer, and reopen the run: what it answers does not stop the run again.
+    """Record an answer, and reopen the run; the answered reason does not stop it again at once.
 
-    A confirmation, or a set-up that was fixed, is judged at once. An answer to an outstanding review rejects the work.
+    A confirmation, or a set-up that was fixed, is evaluated next. An answer to a pending review rejects the work.
     """
     answer = Answer(
         text=payload.text,
@@ -234,7 +235,7 @@ def _record_answer(payload: Answered, state: RunState) -> Changes:
     )
     changes = _compute_limits(payload, state) | {"answers": (*state.signals.answers, answer), "blocked": None}
     if state.is_over:
-        changes |= _reopen(state)
+        changes |= _compute_reopening(state)
     if state.stop.reason == Reason.SETUP_ERROR.value:
         changes["current_step"] = Place.EVALUATE
     if payload.confirmed:
@@ -250,7 +251,7 @@ def _record_answer(payload: Answered, state: RunState) -> Changes:
 def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
     limits = state.setup.limits
     if payload.is_exact:
-        return _replace_limits(payload, state)
+        return _compute_exact_limits(payload, state)
     seconds = _find_higher(state.max_completed_phase_seconds, payload.max_completed_phase_seconds)
     raised = {"usd": _find_higher(limits.usd, payload.usd), "tokens": _find_higher(limits.tokens, payload.tokens)}
     return {
@@ -260,15 +261,16 @@ def _compute_limits(payload: LimitsRaised, state: RunState) -> Changes:
     }
 
 
-def _replace_limits(payload: LimitsRaised, state: RunState) -> Changes:
-    """Return the limits of a state, replaced where a payload names them."""
-    named: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
-    budgets = {name: value for name, value in named.items() if name in ("usd", "tokens")}
-    others = {name: value for name, value in named.items() if name in ("max_iterations", "max_completed_phase_seconds")}
+def _compute_exact_limits(payload: LimitsRaised, state: RunState) -> Changes:
+    """Return the limits that a payload names, even if they are lower."""
+    values: Changes = {name: getattr(payload, name) for name in payload.model_fields_set}
+    budgets: Changes = {name: values[name] for name in ("usd", "tokens") if name in values}
+    names = ("max_iterations", "max_completed_phase_seconds")
+    others: Changes = {name: values[name] for name in names if name in values}
     return {"limits": state.setup.limits.model_copy(update=budgets), **others}
 
 
-def _reopen(state: RunState) -> Changes:
+def _compute_reopening(state: RunState) -> Changes:
     """Return the fields that let a stopped run continue, with errors and repetitions counted from zero."""
     changes: Changes = {
         "status": Status.RUNNING,

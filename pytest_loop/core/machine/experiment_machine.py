@@ -1,4 +1,4 @@
-"""The state machine of an experiment: calibration, baseline, and notes about hypotheses, regressions and plateaus."""
+"""The state machine of an experiment: calibration, baseline, and events about hypotheses, regressions, plateaus."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pytest_loop.core.events.experiment_payloads import (
     RegressionDetected,
 )
 from pytest_loop.core.events.run_payloads import Answered, LimitsRaised, Payload
+from pytest_loop.core.machine.event_changes import Changes
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command, Machine, Transitions
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow
 from pytest_loop.core.model.run_state import RunState
@@ -33,8 +34,6 @@ from pytest_loop.core.workload.hypotheses import (
     decide_on_regression,
 )
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
-
-Changes = dict[str, Any]
 
 
 class ExperimentMachine(Machine[ExperimentState]):
@@ -59,23 +58,23 @@ class ExperimentMachine(Machine[ExperimentState]):
     def begin(self, state: ExperimentState) -> ExperimentState:
         return state.replace(current_step=Place.PREPARE)
 
-    def list_open_rows(self, state: ExperimentState) -> tuple[StopRow, ...]:
-        """Return no row while notes about the last measurement are due: they come before the end."""
-        if state.current_step is Place.CRITIQUE and _find_due_note(state.experiment):
+    def list_applicable_rows(self, state: ExperimentState) -> tuple[StopRow, ...]:
+        """Return no row while events about the last measurement are due, which come before the end."""
+        if state.current_step is Place.CRITIQUE and _find_due_kind(state.experiment):
             return ()
-        return super().list_open_rows(state)
+        return super().list_applicable_rows(state)
 
-    def list_due(self, state: ExperimentState) -> tuple[Command, ...]:
+    def list_due_commands(self, state: ExperimentState) -> tuple[Command, ...]:
         place, experiment = state.current_step, state.experiment
         if place is Place.PREPARE:
             return (Command(Kind.CALIBRATION_DONE, Step.PREPARE),)
         if place is Place.EVALUATE and not experiment.measurements:
             return (Command(Kind.BASELINE_DONE, Step.EVALUATE),)
-        if place is Place.CRITIQUE and (note := _find_due_note(experiment)):
-            return (Command(note),)
+        if place is Place.CRITIQUE and (kind := _find_due_kind(experiment)):
+            return (Command(kind),)
         if state.is_refined and _is_hypothesis_due(experiment, state.iteration):
             return (Command(Kind.HYPOTHESIS_FORMED),)
-        return super().list_due(state)
+        return super().list_due_commands(state)
 
     def has_work(self, state: ExperimentState, _place: Place, /) -> bool:
         """Return whether there is an edit to measure."""
@@ -89,7 +88,7 @@ class ExperimentMachine(Machine[ExperimentState]):
 
 
 def _compute_run_changes(payload: Payload, state: ExperimentState) -> Changes:
-    """Return what an event changes outside of the experiment: sealed plugins, the agent that composes, the place."""
+    """Return the fields outside of the experiment that an event changes: sealed plugins, the composer, the place."""
     seal = state.setup.seal
     match payload:
         case BaselineDone() if seal is not None and seal.plugins is None:
@@ -109,8 +108,8 @@ def select_machine(state: RunState) -> Machine[Any]:
     return EXPERIMENT_MACHINE if isinstance(state, ExperimentState) else RUN_MACHINE
 
 
-def _find_due_note(experiment: Experiment) -> Kind | None:
-    """Return the kind of the next event that is due about the last measurement."""
+def _find_due_kind(experiment: Experiment) -> Kind | None:
+    """Return the kind of the next event that the last measurement causes."""
     measurements, policy = experiment.visible_measurements, experiment.policy
     if experiment.untested_hypothesis is not None:
         return Kind.HYPOTHESIS_JUDGED
@@ -123,7 +122,7 @@ def _find_due_note(experiment: Experiment) -> Kind | None:
 
 
 def _is_hypothesis_due(experiment: Experiment, iteration: int) -> bool:
-    """Return whether an edit was made without a hypothesis about it."""
+    """Return whether the edit of this iteration has no hypothesis yet."""
     return experiment.is_edited and not any(hypothesis.iteration == iteration for hypothesis in experiment.hypotheses)
 
 
@@ -134,13 +133,13 @@ def _compute_experiment_changes(_payload: Payload, _experiment: Experiment) -> C
 
 
 @_compute_experiment_changes.register
-def _calibrate(payload: CalibrationDone, _experiment: Experiment) -> Changes:
+def _record_calibration(payload: CalibrationDone, _experiment: Experiment) -> Changes:
     return {"is_calibrated": payload.passed}
 
 
 @_compute_experiment_changes.register
-def _measure(payload: MeasurementDone, experiment: Experiment) -> Changes:
-    """Add a measurement; of the earlier ones only outcomes are kept."""
+def _record_measurement(payload: MeasurementDone, experiment: Experiment) -> Changes:
+    """Add a measurement; earlier ones are reduced to their outcomes."""
     earlier = (_keep_outcomes(measurement) for measurement in experiment.measurements)
     cleared = dict.fromkeys(("analysis", "decision", "regression", "plateau"))
     return {"measurements": (*earlier, payload.measurement), **cleared}
@@ -152,21 +151,21 @@ def _keep_outcomes(measurement: Measurement) -> Measurement:
 
 
 @_compute_experiment_changes.register
-def _measure_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
+def _record_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
     """Add the baseline; suggest a focus and guards if the user named none."""
     focus, guards = suggest_cases(payload.measurement, experiment.held_out_cases)
-    changes = _measure(payload, experiment)
+    changes = _record_measurement(payload, experiment)
     return {**changes, "focus": experiment.focus or focus, "guards": experiment.guards or guards}
 
 
 @_compute_experiment_changes.register
-def _analyse(payload: AnalysisDone, _experiment: Experiment) -> Changes:
+def _record_analysis(payload: AnalysisDone, _experiment: Experiment) -> Changes:
     return {"analysis": payload.analysis, "files": payload.files, "decision": None}
 
 
 @_compute_experiment_changes.register
-def _choose(payload: OptionChosen, experiment: Experiment) -> Changes:
-    """Record the decision; an edit is kept with the cases that failed when it was made."""
+def _record_choice(payload: OptionChosen, experiment: Experiment) -> Changes:
+    """Record the decision, and the edit with the cases that failed when it was made."""
     if payload.option is None or experiment.last is None:
         return {"decision": payload.decision}
     tried = TriedEdit(edit=payload.option.edit, failing=experiment.last.failing)
@@ -174,26 +173,26 @@ def _choose(payload: OptionChosen, experiment: Experiment) -> Changes:
 
 
 @_compute_experiment_changes.register
-def _form_hypothesis(payload: HypothesisFormed, experiment: Experiment) -> Changes:
+def _record_hypothesis(payload: HypothesisFormed, experiment: Experiment) -> Changes:
     return {"hypotheses": (*experiment.hypotheses, Hypothesis.model_validate(dict(payload)))}
 
 
 @_compute_experiment_changes.register
-def _judge_hypothesis(payload: HypothesisJudged, experiment: Experiment) -> Changes:
+def _record_hypothesis_outcome(payload: HypothesisJudged, experiment: Experiment) -> Changes:
     return {"hypothesis_outcomes": (*experiment.hypothesis_outcomes, HypothesisOutcome.model_validate(dict(payload)))}
 
 
 @_compute_experiment_changes.register
-def _note_regression(payload: RegressionDetected, _experiment: Experiment) -> Changes:
+def _record_regression(payload: RegressionDetected, _experiment: Experiment) -> Changes:
     return {"regression": payload.action}
 
 
 @_compute_experiment_changes.register
-def _note_plateau(payload: PlateauReached, experiment: Experiment) -> Changes:
-    return _settle_plateau(experiment, payload.action)
+def _record_plateau(payload: PlateauReached, experiment: Experiment) -> Changes:
+    return _compute_plateau_changes(experiment, payload.action)
 
 
-def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
+def _compute_plateau_changes(experiment: Experiment, action: OnPlateau) -> Changes:
     """Store the action; if the experiment continues, the next plateau is counted from here."""
     if action is OnPlateau.CONTINUE and experiment.measurements:
         return {"plateau": action, "settled": experiment.measurements[-1].iteration}
@@ -201,29 +200,29 @@ def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
 
 
 @_compute_experiment_changes.register
-def _repeat_calibration(_payload: LimitsRaised, experiment: Experiment) -> Changes:
+def _reset_failed_calibration(_payload: LimitsRaised, experiment: Experiment) -> Changes:
     return {"is_calibrated": None} if experiment.is_calibrated is False else {}
 
 
 @_compute_experiment_changes.register
 def _record_answer(payload: Answered, experiment: Experiment) -> Changes:
-    """Continue an experiment that a policy has stopped: the answer asks for something different."""
-    changes = _repeat_calibration(payload, experiment)
+    """Continue an experiment that a policy has stopped, with another edit than the one that caused a regression."""
+    changes = _reset_failed_calibration(payload, experiment)
     if experiment.regression is OnRegression.STOP:
         changes["regression"] = OnRegression.DIFFERENT
     if experiment.plateau is OnPlateau.STOP:
-        changes |= _settle_plateau(experiment, OnPlateau.CONTINUE)
+        changes |= _compute_plateau_changes(experiment, OnPlateau.CONTINUE)
     return changes
 
 
 @_compute_experiment_changes.register
-def _change_policies(payload: PoliciesChanged, experiment: Experiment) -> Changes:
-    """Apply the new policies that continue an experiment which a policy has stopped."""
-    changes = _repeat_calibration(payload, experiment)
+def _record_policies(payload: PoliciesChanged, experiment: Experiment) -> Changes:
+    """Continue an experiment that a policy has stopped, if the new policy allows it."""
+    changes = _reset_failed_calibration(payload, experiment)
     policies: Changes = {}
     if experiment.regression is OnRegression.STOP and payload.on_regression:
         changes["regression"] = policies["on_regression"] = payload.on_regression
     if experiment.plateau is OnPlateau.STOP and payload.on_plateau:
-        changes |= _settle_plateau(experiment, payload.on_plateau)
+        changes |= _compute_plateau_changes(experiment, payload.on_plateau)
         policies["on_plateau"] = payload.on_plateau
     return {**changes, "policy": experiment.policy.model_copy(update=policies)}

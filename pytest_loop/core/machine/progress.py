@@ -1,4 +1,4 @@
-"""How far an evaluation brought a run: its attempts, its best score, and the rules that keep failing."""
+"""The progress that an evaluation means for a run: attempts, best score, and rules that keep failing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 
-KEPT_ATTEMPTS = 8
-MAX_OPEN = 5
-MAX_MESSAGE = 150
+_MAX_ATTEMPTS = 8
+_MAX_OPEN_RULES = 5
+_MAX_MESSAGE_LENGTH = 150
 _TOLERANCE = 1e-9
 
 
-def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]:
-    """Return what an evaluation changes in the state; a void one changes nothing about progress."""
-    evaluation = payload.in_phase(state.phase)
+def compute_evaluation_changes(state: RunState, payload: EvaluationDone) -> dict[str, Any]:
+    """Return the fields that an evaluation changes; the scores of a void one do not count."""
+    evaluation = payload.extract_evaluation(state.phase)
     earlier = tuple(
         attempt.model_copy(update={"failing": {}})
         for attempt in state.progress.attempts
@@ -32,33 +32,33 @@ def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]
     return {
         "evaluation": evaluation,
         "tampering": (),
-        "put_back": state.progress.put_back | list_put_back(evaluation.findings),
+        "put_back": state.progress.put_back | find_put_back_edits(evaluation.findings),
         "evaluations": state.progress.evaluations + 1,
-        "attempts": (*earlier, attempt)[-KEPT_ATTEMPTS:],
+        "attempts": (*earlier, attempt)[-_MAX_ATTEMPTS:],
         "artifact_hash": _find_artifact_hash(state, evaluation),
         **({} if evaluation.void else _compute_gain(state, evaluation)),
     }
 
 
-def list_put_back(findings: Iterable[SealFinding]) -> dict[str, str]:
+def find_put_back_edits(findings: Iterable[SealFinding]) -> dict[str, str]:
     """Return the kinds of edits that were undone, by the path of the file."""
     kinds = ("sealed", FORBIDDEN)
     return {finding.path: finding.kind for finding in findings if finding.path and finding.kind in kinds}
 
 
 def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:
-    """Return the hash of what was judged: a person may have edited it meanwhile."""
+    """Return the hash of the judged artifact, which a person may have edited since the last step."""
     current = state.progress.artifact_hash
     is_same = current.startswith(evaluation.artifact_hash)
     return current if is_same else evaluation.artifact_sha256 or evaluation.artifact_hash
 
 
 def _compute_gain(state: RunState, evaluation: Evaluation) -> dict[str, Any]:
-    """Compare the score with the one before; the first evaluation of a phase has none."""
+    """Count evaluations without a gain; the first one of a phase, and one after a review, start at zero."""
     is_first = state.evaluation is None or state.evaluation.phase is not evaluation.phase
     has_gained = evaluation.score - state.last_score >= state.setup.breakers.min_gain - _TOLERANCE
-    is_restarted = is_first or has_gained or state.signals.review is not None
-    count = 0 if is_restarted else state.stagnation_count + (0 if evaluation.failed else 1)
+    is_reset = is_first or has_gained or state.signals.review is not None
+    count = 0 if is_reset else state.stagnation_count + (0 if evaluation.failed else 1)
     best = state.progress.best
     if best is None or best.phase is not evaluation.phase or evaluation.score > best.score:
         best = Best(iteration=state.iteration, score=evaluation.score, phase=evaluation.phase)
@@ -68,9 +68,10 @@ def _compute_gain(state: RunState, evaluation: Evaluation) -> dict[str, Any]:
 def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Attempt:
     last = state.progress.attempts[-1] if state.progress.attempts else None
     before = last.failing if last else {}
-    failing = _list_failing(state, evaluation, before)
+    failing = _find_failing_rules(state, evaluation, before)
     is_same = last is not None and failing.keys() == before.keys()
-    counted = last if last and last.iteration == state.iteration else None
+    # An iteration is judged again after a switch of phase or an answer: its counts add up.
+    earlier = last if last and last.iteration == state.iteration else None
     return Attempt(
         iteration=state.iteration,
         phase=evaluation.phase,
@@ -78,14 +79,14 @@ def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Att
         passed=evaluation.passed,
         void=evaluation.void,
         artifact_hash=evaluation.artifact_hash,
-        unchanged=last is not None and counted is None and last.artifact_hash == evaluation.artifact_hash,
+        unchanged=last is not None and earlier is None and last.artifact_hash == evaluation.artifact_hash,
         rewrites=rewrites,
         rewritten=state.progress.rewritten,
         message=_find_message(evaluation),
-        open=tuple(failing)[:MAX_OPEN],
+        open=tuple(failing)[:_MAX_OPEN_RULES],
         unmet=len(failing),
-        fixed=len(before.keys() - failing.keys()) + (counted.fixed if counted else 0),
-        broken=len(evaluation.regressions) + (counted.broken if counted else 0),
+        fixed=len(before.keys() - failing.keys()) + (earlier.fixed if earlier else 0),
+        broken=len(evaluation.regressions) + (earlier.broken if earlier else 0),
         failing=failing,
         same_since=last.same_since if last and is_same else state.iteration,
     )
@@ -96,10 +97,10 @@ def _find_message(evaluation: Evaluation) -> str:
     first = next(iter((*evaluation.failed, *evaluation.warnings)), None)
     details = [result.details for result in evaluation.rule_results if first and result.id == first.id]
     lines = "".join(details[:1]).strip().splitlines()
-    return shorten(lines[0], MAX_MESSAGE) if lines else ""
+    return shorten(lines[0], _MAX_MESSAGE_LENGTH) if lines else ""
 
 
-def _list_failing(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:
+def _find_failing_rules(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:
     signatures = {result.id: result.signature for result in evaluation.rule_results}
     failing = {}
     for name in sorted(evaluation.unmet):

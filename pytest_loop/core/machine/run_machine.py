@@ -1,4 +1,4 @@
-"""The state machine of a run: a table of transitions, what must happen next, and what cannot happen."""
+"""The state machine of a run: its transitions, its next commands, and the events that it refuses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step
 
 Transitions = Mapping[tuple[Place, Kind], tuple[Place, ...]]
 
-# These can happen anywhere, and leave the run where it stands.
+# The kinds of events that can happen at every place, and do not change it.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
 
 
@@ -75,7 +75,8 @@ def _describe_place(state: RunState) -> str:
 class Machine(ABC, Generic[State]):
     """Base class of the machines of runs and experiments.
 
-    `transitions` lead to the first of their places that has work to do, or to the last.
+    A transition leads to the first of its places that has work to do, or else to the last. `rows` are the reasons to
+    stop.
     """
 
     transitions: ClassVar[Transitions]
@@ -86,13 +87,13 @@ class Machine(ABC, Generic[State]):
     def begin(self, state: State) -> State:
         """Return the state of a new run at its first place."""
 
-    def next_commands(self, state: State) -> tuple[Command, ...]:
-        """Return what must happen now; nothing exactly when the run is over."""
+    def list_next_commands(self, state: State) -> tuple[Command, ...]:
+        """Return the commands to carry out next, side by side if there are two; none if and only if the run is over."""
         if state.is_over:
             return ()
         reason = self.find_stop_reason(state)
         if reason is None:
-            return self.list_due(state)
+            return self.list_due_commands(state)
         kind = Kind.FAILED if find_row(reason).status is Status.FAILED else Kind.STOPPED
         return (Command(kind, reason=reason),)
 
@@ -104,39 +105,40 @@ class Machine(ABC, Generic[State]):
         if not self._is_possible(state, payload):
             raise IllegalTransition(state, event, self._explain_refusal(state, event))
         after = self.apply_payload(state, payload)
-        return after.replace(current_step=self._find_place(after, event.kind), updated_at=event.ts)
+        return after.replace(current_step=self._find_next_place(after, event.kind), updated_at=event.ts)
 
     def find_stop_reason(self, state: State) -> Reason | None:
-        """Return the first reason to stop that holds where the run stands."""
-        return next((row.reason for row in self.list_open_rows(state) if row.holds(state)), None)
+        """Return the first reason to stop that applies at the current place and holds."""
+        return next((row.reason for row in self.list_applicable_rows(state) if row.holds(state)), None)
 
-    def list_open_rows(self, state: State) -> tuple[StopRow, ...]:
-        """Return the reasons that may end the run at its place: all of them only after an evaluation."""
+    def list_applicable_rows(self, state: State) -> tuple[StopRow, ...]:
+        """Return the reasons that may end the run at its current place: all of them only after an evaluation."""
         if state.current_step is Place.CRITIQUE and not state.is_ready_for_b and not state.is_answered:
             return self.rows
         if state.current_step is Place.CRITIQUE and not state.criteria.has_phase_b:
-            return ()  # B decides at once and without cost
+            return ()  # the switch to B decides at once, without an evaluation
         return tuple(row for row in self.rows if row.is_interruption or (state.is_refined and row.is_after_edit))
 
-    def list_due(self, state: State) -> tuple[Command, ...]:
-        """Return what comes next unless there is a reason to stop."""
+    def list_due_commands(self, state: State) -> tuple[Command, ...]:
+        """Return the next commands unless there is a reason to stop."""
         if state.is_refined:
             return (Command(Kind.ITERATION_ADVANCED),)
         return (_COMMANDS[state.current_step],)
 
     def apply_payload(self, state: State, payload: Payload) -> State:
-        """Return the state with what a payload changes."""
+        """Return the state with the changes of a payload, except its place."""
         return apply_payload(state, payload)
 
     @abstractmethod
     def has_work(self, state: State, place: Place, /) -> bool:
         """Return whether a place that a transition may skip has something to do."""
 
-    def _find_place(self, after: State, kind: Kind) -> Place:
-        *others, last = self.transitions.get((after.current_step, kind), (after.current_step,))
-        return next((place for place in others if self.has_work(after, place)), last)
+    def _find_next_place(self, state: State, kind: Kind) -> Place:
+        *others, last = self.transitions.get((state.current_step, kind), (state.current_step,))
+        return next((place for place in others if self.has_work(state, place)), last)
 
     def _is_possible(self, state: State, payload: Payload) -> bool:
+        """Return whether an event with this payload can happen now."""
         if isinstance(payload, OtherPayload):
             return False
         if isinstance(payload, Answered):
@@ -153,14 +155,14 @@ class Machine(ABC, Generic[State]):
             return state.signals.review is None and any(self._is_confirmed(row, state) for row in successes)
         if isinstance(payload, IterationAdvanced) and state.iteration >= state.max_iterations:
             return False
-        return payload.kind in ANYWHERE or payload.kind in [command.kind for command in self.list_due(state)]
+        return payload.kind in ANYWHERE or payload.kind in [command.kind for command in self.list_due_commands(state)]
 
     def _is_confirmed(self, row: StopRow, state: State) -> bool:
-        """Return whether the last evaluation confirms a reason, whatever comes before it in the order."""
+        """Return whether a reason holds after the last evaluation, even if one that comes before it holds too."""
         return row in self.rows and state.current_step is Place.CRITIQUE and row.holds(state)
 
     def _explain_refusal(self, state: State, event: Event) -> str:
-        due = [command.kind for command in self.list_due(state)]
+        due = [command.kind for command in self.list_due_commands(state)]
         if state.is_over:
             return "expected nothing more"
         if isinstance(event.payload, Stopped):
@@ -197,9 +199,9 @@ class RunMachine(Machine[RunState]):
     rows = tuple(row for row in STOP_ROWS if row.in_runs)
 
     def begin(self, state: RunState) -> RunState:
-        """Judge what exists already before an agent is asked to improve it, unless all of it passes anyway.
+        """Return the state at its first place: existing files are judged before an agent edits them.
 
-        Tests for the task are written before anything else.
+        With `edits_first` they all pass anyway; with `work_seal`, an agent writes tests for the task first.
         """
         if state.setup.work_seal is not None:
             return state.replace(current_step=Place.PREPARE)
@@ -207,7 +209,7 @@ class RunMachine(Machine[RunState]):
             return state
         return state.replace(current_step=Place.PREPARE if state.unprepared_rules else Place.EVALUATE)
 
-    def list_due(self, state: RunState) -> tuple[Command, ...]:
+    def list_due_commands(self, state: RunState) -> tuple[Command, ...]:
         if state.current_step is Place.PRODUCE_PREPARE:
             awaited = state.progress.awaited or (Step.PRODUCE,)
             return tuple(PRODUCE if step is Step.PRODUCE else PREPARE for step in awaited)
@@ -215,7 +217,7 @@ class RunMachine(Machine[RunState]):
             return (PREPARE_TESTS,)
         if state.current_step is Place.CRITIQUE and state.is_ready_for_b:
             return (Command(Kind.PHASE_SWITCHED),)
-        return super().list_due(state)
+        return super().list_due_commands(state)
 
     def has_work(self, state: RunState, place: Place, /) -> bool:
         if place is Place.PRODUCE_PREPARE:

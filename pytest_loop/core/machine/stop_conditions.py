@@ -1,4 +1,4 @@
-"""The predicates of stop reasons that are not about repetitions or budgets; docs/machine.md shows their docstrings."""
+"""Predicates of stop reasons, except breakers and budgets; docs/machine.md shows their docstrings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression
 MAX_STEP_ERRORS = 2
 
 
-def is_must_not(state: RunState) -> bool:
+def has_forbidden_condition(state: RunState) -> bool:
     """A must-not rule became true."""
     return bool(state.evaluation and state.evaluation.must_not)
 
 
 def _find_final_evaluation(state: RunState) -> Evaluation | None:
-    """Return the evaluation of phase B, unless the agent or a person says that it is not done."""
+    """Return the evaluation of phase B; None if the agent or a person says that the task is not done."""
     is_refused = state.signals.exit_signal is False or state.is_rejected
     return state.evaluation if state.phase is Phase.B and not is_refused else None
 
 
-def _is_waiting(state: RunState) -> bool:
-    """Return whether a person has to confirm a rule, a review or work without an edit before it is a success."""
+def _needs_confirmation(state: RunState) -> bool:
+    """Return whether success needs a person's confirmation of a rule, a review, or work without an edit."""
     is_assumed = bool(state.evaluation and state.evaluation.assumptions)
     return state.is_review_pending or is_assumed or state.has_empty_edit
 
@@ -33,7 +33,7 @@ def _is_waiting(state: RunState) -> bool:
 def is_threshold_reached(state: RunState) -> bool:
     """Phase B passes, the agent has not said that it is not done, and no rule rests on an assumption."""
     evaluation = _find_final_evaluation(state)
-    return evaluation is not None and evaluation.is_reached and not _is_waiting(state)
+    return evaluation is not None and evaluation.is_reached and not _needs_confirmation(state)
 
 
 def has_converged(state: ExperimentState) -> bool:
@@ -45,13 +45,13 @@ def has_converged(state: ExperimentState) -> bool:
 def has_no_major_issues(state: RunState) -> bool:
     """In phase B no rule of severity fail fails, under the same two conditions."""
     evaluation = _find_final_evaluation(state)
-    return evaluation is not None and evaluation.is_clean and not _is_waiting(state)
+    return evaluation is not None and evaluation.is_clean and not _needs_confirmation(state)
 
 
 def has_high_confidence(state: RunState) -> bool:
     """Phase B passes, and the share `confidence` of it rests on more than an opinion; the agent is not asked."""
     evaluation = state.evaluation if state.phase is Phase.B and not state.is_rejected else None
-    if evaluation is None or not evaluation.is_reached or _is_waiting(state):
+    if evaluation is None or not evaluation.is_reached or _needs_confirmation(state):
         return False
     return is_confident(state, evaluation)
 
@@ -59,7 +59,7 @@ def has_high_confidence(state: RunState) -> bool:
 def is_unconfirmed(state: RunState) -> bool:
     """It would be a success, but a person still has to confirm a rule, a review, or work without an edit."""
     evaluation = _find_final_evaluation(state)
-    return evaluation is not None and evaluation.is_clean and _is_waiting(state)
+    return evaluation is not None and evaluation.is_clean and _needs_confirmation(state)
 
 
 def is_waiting_for_setup(state: RunState) -> bool:

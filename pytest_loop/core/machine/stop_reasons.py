@@ -20,13 +20,13 @@ from pytest_loop.core.machine.stop_conditions import (
     has_case_plateau,
     has_converged,
     has_environment_changed,
+    has_forbidden_condition,
     has_high_confidence,
     has_no_major_issues,
     has_phase_error,
     has_regression,
     is_blocked,
     is_calibration_failed,
-    is_must_not,
     is_stop_requested,
     is_threshold_reached,
     is_unconfirmed,
@@ -41,13 +41,17 @@ _MORE_ITERATIONS = "--max-iterations {more_iterations}"
 
 @dataclass(frozen=True)
 class StopRow:
-    """One reason to stop.
+    """One reason to stop, and what continues the run: an answer does, unless the reason is a success.
 
-    `sentence` explains it in the report; `question` is what a person has to answer, with `{rule}` for the first rule
-    that fails. With `offers_choice`, values that its message compares are asked about instead. An answer reopens every
-    run that is no success. A limit of `reopened_by` that is raised, or the flags of `resume_with`, do so too, and
-    `reopens_on_resume` needs no more than the command; `restarts_breakers` then counts repetitions anew.
-    All reasons may end a run after an evaluation; one with `is_after_edit` also after REFINE, an interruption anywhere.
+    - `holds`: the predicate; its docstring is in docs/machine.md.
+    - `sentence`: the explanation in reports.
+    - `question`: what a person has to answer; `{rule}` is the first rule that fails.
+    - `reopened_by`: the limits of which a higher one continues the run too; `resume_with`: the flags to suggest.
+    - `reopens_on_resume`: whether `--loop-resume` alone continues it.
+    - `offers_choice`: whether the question is which of two values is right, if the first failure compares two.
+    - `restarts_breakers`: whether a continued run counts repetitions from zero.
+    - `is_interruption`, `is_after_edit`: whether it may end a run anywhere, or also after REFINE; every reason may
+      after an evaluation.
     """
 
     reason: Reason
@@ -80,8 +84,10 @@ def find_row(reason: Reason | str) -> StopRow:
     return _BY_REASON[reason if isinstance(reason, Reason) else parse_reason(reason)]
 
 
-# A breaker is overruled by more iterations, in which repetitions are counted anew.
-_BREAKER_ROW = partial(StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True)
+# After a breaker, more iterations continue the run.
+_make_breaker_row = partial(
+    StopRow, reopened_by=("max_iterations",), resume_with=_MORE_ITERATIONS, restarts_breakers=True
+)
 # The first reason that holds wins: a success is never relabelled by a limit.
 STOP_ROWS = (
     StopRow(
@@ -107,7 +113,7 @@ STOP_ROWS = (
     ),
     StopRow(
         Reason.MUST_NOT,
-        is_must_not,
+        has_forbidden_condition,
         "A forbidden condition became true.",
         question="How did the forbidden condition come about, and is it undone?",
         in_experiments=True,
@@ -186,19 +192,19 @@ STOP_ROWS = (
         in_runs=False,
         in_experiments=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.STUCK,
         is_stuck,
         "The same rules failed in several iterations in a row.",
         offers_choice=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.SAME_ERROR,
         repeats_errors,
         "The same error messages appeared in several iterations in a row.",
         offers_choice=True,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.THRASHING,
         is_thrashing,
         "Edits undid each other, or one file was rewritten many times.",
@@ -213,13 +219,13 @@ STOP_ROWS = (
         reopened_by=("max_iterations", "max_completed_phase_seconds"),
         resume_with=_MORE_ITERATIONS,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.QUALITY_PLATEAU,
         is_plateau,
         "The score no longer changes.",
         question=_WORTH_IT,
     ),
-    _BREAKER_ROW(
+    _make_breaker_row(
         Reason.DIMINISHING_RETURNS,
         is_diminishing,
         "The score changes less and less.",

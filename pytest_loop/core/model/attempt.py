@@ -17,10 +17,12 @@ class Failing(Value):
 class Attempt(Value):
     """The result of one iteration.
 
-    `message` is that of the first rule that does not pass. `unchanged` means that nothing was edited before it.
-    `rewritten` is the file that an agent wrote most often, and
-    `rewrites` how often. `open` names the first rules that do not pass, `unmet` counts them. `failing` has all of them,
-    and `same_since` the iteration since which they have been the same; `failing` is kept for the last attempt only.
+    - `unchanged`: whether nothing was edited before it.
+    - `rewritten`, `rewrites`: the file that an agent wrote most often, and how often.
+    - `message`: that of the first rule that does not pass.
+    - `open`, `unmet`: the names of the first rules that do not pass, and the number of all.
+    - `failing`: all rules that do not pass; only the last attempt keeps them.
+    - `same_since`: the iteration since which these have been the same.
     """
 
     iteration: int

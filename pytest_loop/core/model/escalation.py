@@ -8,7 +8,7 @@ from pytest_loop.core.model.rules import Value
 class Alternative(Value):
     """One possible answer to a question.
 
-    For one that `changes_judge`, an agent has to edit a sealed file: `unseal` is its path, if that is known.
+    One that `changes_judge` needs an edit of a sealed file: `unseal` is its path, if that is known.
     """
 
     text: str
@@ -17,9 +17,9 @@ class Alternative(Value):
 
 
 class Answer(Value):
-    """A person's answer to the question of a stopped run; `evaluations` counts those before it.
+    """A person's answer to the question of a stopped run; an empty text only lets the run continue.
 
-    An empty text only lets the run continue. `unsealed` are files that it allows to edit although they judge.
+    `evaluations` counts the evaluations before it, `unsealed` are sealed files that it allows to edit.
     """
 
     text: str = ""

@@ -19,7 +19,7 @@ class Complaint(Value):
 
 
 class RuleResult(Value):
-    """The verdict of one rule in one evaluation; `more` counts the findings that were not kept."""
+    """The verdict of one rule in one evaluation; `more` counts the findings that were not stored."""
 
     id: str
     verdict: Verdict
@@ -41,21 +41,25 @@ class SealFinding(Value):
 class Seal(Value):
     """The sealed files of a run, and the state of its tests before the first edit.
 
-    `files` is the hash of the list of all files, `start_digest` that of their contents, `site` that of the modules
-    which every interpreter loads first. `plugins` are those of the sessions before the first edit, None as long as
-    there was no such session. `unstable` rules differed between two baselines, `unjudged` ones were skipped or expected
-    to fail. `outputs` are written by sessions and not sealed. `guard_seconds` is how long all guards took.
-    `replaced_tests` are generated: their code is not what their file says.
-    `test_counts` is how many tests the command of a rule ran.
-    `ignored` are source files that ignore files name.
-    `interference` is what code under test did to its sessions: a path, or an empty text, and a sentence.
-    `written` are paths that a fence would keep read-only, but that the baseline wrote; None if none was observed.
-    `opened` are paths in which agents may install. `named` are sealed files that the task wants to be edited.
-    `doctest_sources` are modules of the product whose examples must stay. `module_folders` are the folders of the
-    project in which sessions search modules.
-    `outer` are hashes of configuration outside of the project; None if unknown.
-    `left_out` is the hash of the list of files that no scan lists. `session_seconds` is how long a session took,
-    `taken_at` when the baseline was taken, in nanoseconds. `build` is the command that builds what is compiled.
+    - `files`, `start_digest`: the hash of the list of all files, and that of their contents.
+    - `site`: the hash of the modules that every interpreter loads first.
+    - `plugins`: those of the sessions before the first edit; None until there was such a session.
+    - `unstable`, `unjudged`: rules that differed between two baselines, or were skipped or expected to fail.
+    - `outputs`: files that sessions write, and that are not sealed.
+    - `guard_seconds`, `session_seconds`: how long all guards took, and one session.
+    - `replaced_tests`: tests whose code is generated, and not that of their file.
+    - `interference`: a path or an empty text, and a sentence about what code under test did to its sessions.
+    - `ignored`: source files that git ignores.
+    - `test_counts`: how many tests the command of a rule ran.
+    - `written`: paths that the baseline wrote although a fence would keep them read-only; None if not observed.
+    - `opened`: paths in which agents may install.
+    - `named`: files that would be sealed, but that the task wants to be edited.
+    - `doctest_sources`: modules of the product whose examples must stay.
+    - `module_folders`: folders of the project in which sessions search modules.
+    - `outer`: hashes of configuration outside of the project; None if unknown.
+    - `left_out`: the hash of the list of files that no scan lists.
+    - `taken_at`: when the baseline was taken, in nanoseconds.
+    - `build`: the command that compiles the product.
     """
 
     patterns: tuple[str, ...] = ()
@@ -84,7 +88,7 @@ class Seal(Value):
     build: str = ""
 
     def unseal(self, patterns: tuple[str, ...]) -> Seal:
-        """Return the seal without files that match patterns; if only some files may be changed, these may too."""
+        """Return the seal without files that match patterns; if there is a list of files to `allow`, add them to it."""
         allow = (*self.allow, *patterns) if self.allow else ()
         return self.model_copy(
             update={"patterns": (*self.patterns, *(f"!{pattern}" for pattern in patterns)), "allow": allow}
@@ -99,11 +103,11 @@ class NewTests(Value):
 
 
 class Evaluation(Value):
-    """One EVALUATE: the score, and every rule that does not pass; what is not listed passed.
+    """The result of one session: the score, and every rule that does not pass; rules that are not listed passed.
 
-    `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `errors` are rules whose
-    checks cannot be carried out: they neither pass nor say anything about the artifact. `held_out` is the score of the
-    rules that no agent has seen. `not_repeated` counts the rules that keep their verdict of the evaluation before.
+    `artifact_hash` is the beginning of `artifact_sha256`, as other tools of the format write it. `errors` are rules
+    whose checks cannot be carried out: they neither pass nor say anything about the artifact. `held_out` is the score
+    of the rules that no agent has seen. `not_repeated` counts the rules that keep their verdict without another check.
     """
 
     artifact_hash: str = ""
@@ -130,12 +134,12 @@ class Evaluation(Value):
 
     @property
     def unmet(self) -> frozenset[str]:
-        """The rules that failed or warned, and that an agent can fix; not those that are only tracked."""
+        """The rules that failed or warned, without those that are only tracked."""
         return frozenset(result.id for result in (*self.failed, *self.warnings))
 
     @property
     def is_clean(self) -> bool:
-        """Whether it can be trusted, and nothing in it blocks."""
+        """Whether it is not void, and nothing in it blocks."""
         return not self.void and not self.failed and not self.must_not and not self.blocking_errors
 
     @property
@@ -156,7 +160,7 @@ class Evaluation(Value):
 
     @property
     def is_reached(self) -> bool:
-        """Whether it reaches the threshold of its phase, and can be trusted."""
+        """Whether it reaches the threshold of its phase, and is clean."""
         return self.passed and self.is_clean
 
 
@@ -169,7 +173,7 @@ class Novelty(str, Enum):
 
 
 class Issue(Value):
-    """One thing to fix, made from one failed rule; `others` counts the rules that fail for the same cause."""
+    """One thing to fix: a rule that does not pass; `others` counts the rules with the same cause, `also` names some."""
 
     rule_id: str
     problem: str
@@ -189,7 +193,7 @@ class Issue(Value):
 class Critique(Value):
     """At most five issues, the most important first; `left_out` counts the rules that are not among them.
 
-    `tokens` is what it may cost in a prompt, `suspects` are lines that look wrong.
+    `tokens` is its limit in a prompt. `suspects` are lines of code that probably cause failures.
     """
 
     issues: tuple[Issue, ...] = ()

@@ -1,4 +1,4 @@
-"""Rules, criteria, the evidence that items report, and the evaluation that follows."""
+"""Rules, criteria, the evidence that items report, and the verdicts and score that follow from it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def infer_phase(rule_id: str) -> Phase:
 
 
 class Verdict(str, Enum):
-    """The answer of one rule."""
+    """The verdict on one rule."""
 
     PASS = "pass"  # noqa: S105 - not a password
     FAIL = "fail"
@@ -74,7 +74,7 @@ class Proof(str, Enum):
 
     @property
     def is_executed(self) -> bool:
-        """Return whether a program decided."""
+        """Whether a program decided."""
         return self in (Proof.EXECUTION, Proof.MEASUREMENT)
 
     @property
@@ -119,8 +119,8 @@ class Finding(Value):
 class Evidence(Value):
     """The report of one item about its rules.
 
-    `inputs` is a hash of everything that the verdict depends on, or empty; `reused`: taken from an earlier session.
-    `tests`: how many tests a command ran, and how many of them passed, if it says so.
+    `inputs` is a hash of everything that the verdict depends on, or empty. `reused` means that it is from an earlier
+    session. `tests` is how many tests a command ran, and how many of them passed; None if its output does not say so.
     """
 
     outcome: Outcome
@@ -190,14 +190,17 @@ class Criteria(Value):
 
 
 class SessionPlan(Value):
-    """The plan of a session: all rules, and the rules (`source::id`) of each selected item.
+    """The plan of a session.
 
-    `checks` are the checks of rule files as they are written there. `judges` are files of checks: their functions and
-    schemas, and rule files that others extend. `command_files` are named by commands; in a project they may be product.
-    `documents` are the sources whose checks can read a document, each with the path it names, or an empty text.
-    `obstacles` say why checks cannot be carried out here, as far as that is known without running them.
-    `replaced_tests` are test functions that are not what their source file says. `doctest_sources` are modules whose
-    only tests are in their docstrings. `shards` are the items of each shard of a divided session.
+    - `criteria`, `items`: all rules, and the keys of rules (`source::id`) of each selected item.
+    - `checks`: the checks of rule files as they are written there, by key.
+    - `judges`: files that checks need: their functions and schemas, and rule files that others extend.
+    - `command_files`: files that commands name; they may belong to the product.
+    - `documents`: the sources whose checks can read a document, with the path that each names, or an empty text.
+    - `obstacles`: why checks cannot be carried out here, as far as that is known without running them.
+    - `replaced_tests`: test functions whose code is not that of their source file.
+    - `doctest_sources`: modules whose only tests are in their docstrings.
+    - `shards`: the items of each shard of a divided session.
     """
 
     criteria: tuple[Criteria, ...] = ()
@@ -226,7 +229,7 @@ class Result(NamedTuple):
 
     @property
     def is_assumed(self) -> bool:
-        """Whether it waits for a person."""
+        """Whether it waits for a person to confirm it."""
         return self.verdict is Verdict.NA and any(piece.outcome is Outcome.ASSUMED for piece in self.evidence)
 
     @property
@@ -265,7 +268,7 @@ class CriteriaScore:
 
     @cached_property
     def unverified(self) -> tuple[Result, ...]:
-        """The rules that block, and that neither an agent nor a person has judged: no success in a plain session."""
+        """The blocking rules that wait for a person: a plain session does not succeed with them."""
         return tuple(result for result in self.not_passed if result.is_unverified)
 
     def select_results(self, verdict: Verdict) -> tuple[Result, ...]:

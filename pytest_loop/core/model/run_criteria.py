@@ -28,7 +28,7 @@ Exact = Annotated[Fraction, BeforeValidator(_parse_exactly), PlainSerializer(_se
 
 
 class RunRule(Rule):
-    """A frozen rule; `key` is its name in a session, `check` what its author wrote: text is a sentence."""
+    """A frozen rule; `key` is its name in a session, `check` is as its author wrote it, a text if in plain words."""
 
     weight: Exact = Fraction(2)
     key: str = ""
@@ -36,7 +36,7 @@ class RunRule(Rule):
 
     @property
     def source(self) -> str:
-        """The rule file, from the root of the project if it is inside."""
+        """The rule file, relative to the root of the project if it is inside."""
         return self.key.partition("::")[0]
 
     @property
@@ -51,7 +51,7 @@ class RunRule(Rule):
 
     @property
     def is_command(self) -> bool:
-        """Whether a program decides that is no test."""
+        """Whether it is decided by a program, but not by a Python test."""
         return self.proof.is_executed and not self.is_test
 
     @property
@@ -114,7 +114,7 @@ class RunCriteria(Value):
 
     @cached_property
     def goals(self) -> tuple[RunRule, ...]:
-        """The rules that say what is to be reached, without guards."""
+        """All rules except guards."""
         return tuple(rule for rule in self.rules if not rule.guard)
 
     @cached_property
@@ -124,7 +124,7 @@ class RunCriteria(Value):
 
     @cached_property
     def has_tests_only(self) -> bool:
-        """Whether no linter or other check could be misled, only Python tests."""
+        """Whether there are only Python tests, and no linters or other checks."""
         return all(rule.is_test for rule in self.rules)
 
     @property

@@ -49,8 +49,8 @@ class ConfirmedDraft(Value):
     """The draft that was confirmed before the run began.
 
     `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
-    undo. `unjudged` are blocking rules of the project that are in the prompt alone, because no agent judges sentences.
-    `unmeasured` is new code of the task that no test names which fails before the first edit.
+    undo. `unjudged` are blocking rules in plain words that are only in the prompt, because no judge was chosen.
+    `unmeasured` are names of new code in the task that occur in no test that failed before the first edit.
     """
 
     shape: str = "tool"
@@ -63,7 +63,7 @@ class ConfirmedDraft(Value):
 
     @property
     def is_unread(self) -> bool:
-        """Whether an option confirmed the draft, and not a person who saw it."""
+        """Whether an option confirmed the draft, and no person who read it."""
         return self.confirmed_by in ("--loop-yes", "loop_ask")
 
 
@@ -78,10 +78,10 @@ class Origin(Value):
 class Setup(Value):
     """The decisions from before the run began; only limits are raised later.
 
-    `is_unsigned` says that another machine or tool may have written the history before the run was resumed.
-    With `edits_first` the agent works before the first evaluation: every rule passes already, and must keep passing.
-    With `work_seal` the agent first writes tests for the task, and may change nothing else; the work has that seal.
-    `written_tests` are the files of these tests.
+    With `is_unsigned`, another machine or tool may have written the history before the run was resumed.
+    With `edits_first`, an agent works before the first evaluation: every rule passes already, and must keep passing.
+    With `work_seal`, an agent first writes tests for the task and may change nothing else; this seal is for the work
+    that follows. `written_tests` are the files of these tests.
     """
 
     target: Target = Target.ARTIFACT

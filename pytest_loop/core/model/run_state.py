@@ -101,11 +101,12 @@ class Review(Value):
 class Progress(Value):
     """The progress of a run, accumulated from its events.
 
-    `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
-    one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
-    in the iteration `agent_since`. The last edit wrote the file `rewritten` most often, `rewrites` times.
-    `put_back` are the kinds of edits that were undone, by the path of the file. `has_searched_edits` is true once the
-    built-in search has changed something: no person or model has thought about such an edit.
+    - `awaited`: the steps that PRODUCE_PREPARE still waits for.
+    - `open_seconds`: the time of a step that is not complete: it will be tried again, or another runs beside it.
+    - `agent_index`, `agent_since`: the current agent, and the iteration in which it began.
+    - `rewritten`, `rewrites`: the file that the last edit wrote most often, and how often.
+    - `put_back`: the kinds of edits that were undone, by the path of the file.
+    - `has_searched_edits`: whether the built-in search has edited something, without any person or model.
     """
 
     artifact_hash: str = ""
@@ -176,7 +177,7 @@ class RunState(Value):
     signals: Signals = Field(default_factory=Signals)
 
     def replace(self: State, **changes: Any) -> State:
-        """Return a copy with fields changed, whichever group they are in."""
+        """Return a copy with changed fields, which may belong to the state or to one of its groups."""
         update = {name: changes.pop(name) for name in tuple(changes) if name in type(self).model_fields}
         for group, group_class in _GROUPS.items():
             fields = {name: changes.pop(name) for name in tuple(changes) if name in group_class.model_fields}
@@ -227,7 +228,7 @@ class RunState(Value):
 
     @property
     def has_empty_edit(self) -> bool:
-        """Whether an agent has worked, the files of the project are what they were, and no person confirmed that."""
+        """Whether an agent has worked without changing a file of the project, and no person confirmed that."""
         start = self.setup.seal.start_digest if self.setup.seal else ""
         if UNCHANGED_FILES in self.signals.confirmed_rules:
             return False
@@ -235,7 +236,7 @@ class RunState(Value):
 
     @property
     def unprepared_rules(self) -> tuple[str, ...]:
-        """The active rules whose check is a sentence without concrete checks."""
+        """The active rules in plain words that have no concrete checks yet."""
         prepared = {check.rule_id for check in self.prepared_checks.checks} if self.prepared_checks else set()
         active = self.criteria.get_active_rules(self.phase)
         return tuple(rule.id for rule in active if isinstance(rule.check, str) and rule.id not in prepared)

@@ -10,7 +10,7 @@ from pytest_loop.core.model.rules import Phase, Value
 
 
 class SessionOrder(Value):
-    """One EVALUATE: phase, artifact, checks, and facts from earlier sessions.
+    """The task of one session: phase, artifact and checks, and facts from earlier sessions.
 
     - `canary`: the random name of a hidden test that must fail; empty for none.
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
@@ -20,7 +20,7 @@ class SessionOrder(Value):
     - `selected`: the only items that run, or the files of these items; empty for all.
     - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
-    - `shard`: the number of the shard that is judged, and how many there are.
+    - `shard`: the number of the judged shard, and how many there are.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 

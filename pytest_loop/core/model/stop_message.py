@@ -9,7 +9,7 @@ ALLOW = "{}"
 
 
 class Message(NamedTuple):
-    """The session that wants to stop; `is_repeated` if a hook has just kept it from stopping.
+    """An agent's session that wants to stop; `is_repeated` if a hook has just kept it from stopping.
 
     `wants_followup` if the client continues only with a message of the user, as Cursor does; `wants_event` if it reads
     the decision only below the name of the event, as local chats of VS Code do.

@@ -11,18 +11,18 @@ from pytest_loop.core.machine.budgets import get_budgets, is_used_up
 from pytest_loop.core.model.escalation import Alternative
 from pytest_loop.core.model.run_state import UNCHANGED_FILES, RunState
 from pytest_loop.core.model.vocabulary import Reason, parse_reason
-from pytest_loop.core.reporting.escalation import ask_question, compare_values, list_alternatives
+from pytest_loop.core.reporting.escalation import ask_question, list_alternatives, list_value_alternatives
 
 YES = ("y", "yes")
 # The first session after a pause is cold, and may take longer than those before it.
-_LEAST_ROOM = {"seconds": 60}
-_FIELDS = {"usd": "usd", "tokens": "tokens", "seconds": "max_completed_phase_seconds"}
+_MIN_ROOM = {"seconds": 60}
+_LIMIT_FIELDS = {"usd": "usd", "tokens": "tokens", "seconds": "max_completed_phase_seconds"}
 
 
 def build_answer(
     state: RunState, text: str, unseal: Sequence[str] = (), limits: Mapping[str, Any] | None = None
 ) -> LimitsRaised:
-    """Return the payload of an answer: its text, and room for one more iteration, or more by `limits`.
+    """Return the payload of an answer, with limits that allow one more iteration, or those in `limits`.
 
     A plain yes confirms the rules that wait for confirmation.
     """
@@ -43,30 +43,30 @@ def find_alternative(state: RunState, text: str) -> Alternative | None:
 
 
 def _list_offered(state: RunState) -> tuple[Alternative, ...]:
-    """Return the alternatives of the question; after a crash, those of the one that was answered before it."""
+    """Return the alternatives of the current question, or of one that was answered right before a crash."""
     if state.is_over:
         return list_alternatives(state, parse_reason(state.stop.reason))
-    alternatives = compare_values(state) if state.is_answered else ()
+    alternatives = list_value_alternatives(state) if state.is_answered else ()
     is_chosen = any(alternative.text == state.signals.answers[-1].text for alternative in alternatives)
     return alternatives if is_chosen else ()
 
 
 def is_recorded(state: RunState, text: str) -> bool:
-    """Return whether this answer is in the history already, because the run crashed after it."""
+    """Return whether the history has this answer already, because the run crashed after it."""
     alternative = find_alternative(state, text)
     answer = alternative.text if alternative else text.strip()
     return not state.is_over and state.is_answered and state.signals.answers[-1].text == answer
 
 
 def make_room(state: RunState) -> dict[str, Any]:
-    """Return higher limits for those that are used up: one more iteration, and what one has cost so far."""
+    """Raise each limit that is used up by one iteration, or by the mean cost of one."""
     room: dict[str, Any] = {}
     if state.iteration >= state.max_iterations:
         room["max_iterations"] = state.iteration + 1
     for name, (used, limit) in get_budgets(state).items():
         if used is not None and is_used_up(used, limit):
-            amount = used + max(used / state.iteration, _LEAST_ROOM.get(name, 0))
-            room[_FIELDS[name]] = amount if name == "usd" else math.ceil(amount)
+            amount = used + max(used / state.iteration, _MIN_ROOM.get(name, 0))
+            room[_LIMIT_FIELDS[name]] = amount if name == "usd" else math.ceil(amount)
     return room
 
 

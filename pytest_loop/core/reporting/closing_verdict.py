@@ -1,9 +1,9 @@
-"""The closing verdict of a run: its evidence, whether to ship the result, and the status block for other loops."""
+"""The closing verdict of a run: whether to ship the result and why, its evidence, and a block for other loops."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -18,7 +18,7 @@ from pytest_loop.core.text.wording import list_names
 # The reversibility of a task whose undo takes hours and more.
 HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
-_VERIFICATIONS = {kind: "execution output" if kind is Proof.EXECUTION else kind.value for kind in Proof}
+_VERIFICATIONS = {proof: "execution output" if proof is Proof.EXECUTION else proof.value for proof in Proof}
 
 
 class Closing(str, Enum):
@@ -32,9 +32,9 @@ class Closing(str, Enum):
 def decide_closing(state: RunState) -> tuple[Closing, str]:
     """Return the closing word for a run that is over, and the reason for it."""
     rules = list(list_judged_rules(state))
-    weak = {rule.id: kind for rule, kind in rules if not kind.is_strong}
+    weak = {rule.id: proof for rule, proof in rules if not proof.is_strong}
     unmet = [rule.id for rule, _ in rules if rule.id in _list_unmet(state)]
-    if assumed := [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]:
+    if assumed := [name for name, proof in weak.items() if proof is Proof.ASSUMPTION]:
         return Closing.RESEARCH, f"not confirmed yet: {_name_first(assumed)}"
     if not state.stop.passed:
         return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
@@ -50,15 +50,15 @@ def decide_closing(state: RunState) -> tuple[Closing, str]:
 
 
 def _find_doubt(state: RunState, weak: list[str]) -> str:
-    """Return why a result that passes should be watched; `weak` rules were judged by reading only."""
+    """Return why a result that passes should be watched, or an empty text; `weak` rules were judged by reading only."""
     if state.setup.draft.reversal == HARD_TO_UNDO:
         return "it passes, and it is hard to take back"
     if unjudged := state.setup.draft.unjudged:
-        return f"it passes, and nothing judged {_name_first(list(unjudged))}"
+        return f"it passes, and nothing judged {_name_first(unjudged)}"
     if unmeasured := state.setup.draft.unmeasured:
-        return f"it passes, and no test that failed names {_name_first(list(unmeasured))}"
+        return f"it passes, and no test that failed names {_name_first(unmeasured)}"
     if state.setup.written_tests and state.setup.draft.is_unread:
-        return f"it passes, and no person has read {_name_first(list(state.setup.written_tests))}, which an agent wrote"
+        return f"it passes, and no person has read {_name_first(state.setup.written_tests)}, which an agent wrote"
     if state.setup.is_unsigned:
         return "it passes, and this machine has not signed how the run began"
     if state.setup.edits_first:
@@ -75,12 +75,12 @@ def _find_doubt(state: RunState, weak: list[str]) -> str:
 
 
 def _describe_unverified(state: RunState) -> list[str]:
-    """Say which files may have helped a deciding evaluation to pass, and how."""
+    """Describe the files that may have helped a deciding evaluation to pass."""
     findings = state.evaluation.findings if state.evaluation else ()
     return [f"{finding.path} is not verified: {finding.detail}" for finding in findings if finding.kind == UNVERIFIED]
 
 
-def _name_first(names: list[str]) -> str:
+def _name_first(names: Sequence[str]) -> str:
     return list_names([shorten(name, 80) for name in names], 1)
 
 
@@ -95,20 +95,20 @@ def list_judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
 
 
 def _find_proof(rule: RunRule, is_assumed: bool) -> Proof:
-    """Return the proof of a rule; an assumption that was confirmed counts as reviewed."""
+    """Return the proof of a rule; an assumption that a person confirmed counts as reviewed."""
     if is_assumed:
         return Proof.ASSUMPTION
     return Proof.REVIEW if rule.proof is Proof.ASSUMPTION else rule.proof
 
 
 def count_evidence(state: RunState) -> dict[Proof, tuple[int, int]]:
-    """Return how many rules pass, and how many there are, by proof; the strongest first."""
+    """Return the numbers of passing and of all rules by proof, the strongest first."""
     unmet = _list_unmet(state)
     counts: dict[Proof, tuple[int, int]] = {}
-    for rule, kind in list_judged_rules(state):
-        passing, total = counts.get(kind, (0, 0))
-        counts[kind] = (passing + (rule.id not in unmet), total + 1)
-    return {kind: counts[kind] for kind in Proof if kind in counts}
+    for rule, proof in list_judged_rules(state):
+        passing, total = counts.get(proof, (0, 0))
+        counts[proof] = (passing + (rule.id not in unmet), total + 1)
+    return {proof: counts[proof] for proof in Proof if proof in counts}
 
 
 def _list_unmet(state: RunState) -> frozenset[str]:
@@ -120,18 +120,20 @@ def _list_unmet(state: RunState) -> frozenset[str]:
 
 
 def build_verdict(state: RunState) -> dict[str, Any]:
-    """Return the closing word for machines."""
+    """Return the closing verdict as JSON data."""
     word, because = decide_closing(state)
-    counts = {kind.value: {"passed": passed, "total": total} for kind, (passed, total) in count_evidence(state).items()}
-    return {"word": word.value, "because": because, "evidence": counts}
+    evidence = {
+        proof.value: {"passed": passed, "total": total} for proof, (passed, total) in count_evidence(state).items()
+    }
+    return {"word": word.value, "because": because, "evidence": evidence}
 
 
 def render_status_block(state: RunState, next_step: str) -> Iterator[str]:
-    """Yield the lines with which other loops follow a run."""
+    """Yield the lines of the status block that other loops read."""
     unmet = _list_unmet(state)
     criteria = {
-        rule.id: {"met": rule.id not in unmet, "verification": _VERIFICATIONS[kind]}
-        for rule, kind in list_judged_rules(state)
+        rule.id: {"met": rule.id not in unmet, "verification": _VERIFICATIONS[proof]}
+        for rule, proof in list_judged_rules(state)
     }
     times, _ = count_repetitions(state)["stuck"]
     yield _BEGIN

@@ -49,14 +49,14 @@ def _make_decision(state: RunState, action: Action, **fields: Any) -> RunDecisio
 
 
 def _list_awaited_answers(state: RunState) -> tuple[str, ...]:
-    """Return the rules and reviews that a person has to answer."""
+    """Return the rules, the review and the empty edit that a person has to confirm."""
     assumed = state.evaluation.assumptions if state.evaluation else ()
     others = {"review": state.is_review_pending, UNCHANGED_FILES: state.has_empty_edit}
     return (*assumed, *(name for name, is_awaited in others.items() if is_awaited))
 
 
 def _make_feedback(state: RunState) -> Feedback:
-    """Return what to do next: the rules come before the review, and everything is short."""
+    """Return short instructions for the next iteration: first about rules, then about the review."""
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
     items = [
@@ -69,15 +69,15 @@ def _make_feedback(state: RunState) -> Feedback:
     )
     return Feedback(
         summary="the review asks for something else" if state.is_rejected else summary,
-        actionable_items=tuple(_take_within(state.setup.control.feedback_max_length, items)),
+        actionable_items=tuple(_limit_items(items, state.setup.control.feedback_max_length)),
         priority="high" if evaluation and evaluation.failed else "medium" if state.is_rejected else "low",
     )
 
 
-def _take_within(most: int, items: Iterable[str]) -> Iterator[str]:
-    """Yield as many items as there is room for, and at least the first, cut to that room."""
+def _limit_items(items: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the first items that fit into `room` characters, and at least the first one, shortened."""
     for number, item in enumerate(items):
-        if number and len(item) > most:
+        if number and len(item) > room:
             return
-        yield shorten(item, most)
-        most -= len(item)
+        yield shorten(item, room)
+        room -= len(item)

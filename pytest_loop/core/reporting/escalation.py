@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from pytest_loop.core.machine.breakers import is_undone
+from pytest_loop.core.machine.breakers import has_undone_edit
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.attempt import Attempt
 from pytest_loop.core.model.escalation import Alternative
@@ -14,8 +14,8 @@ from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.score_text import format_score
 
-MAX_LENGTH = 200
-MAX_VALUE = 80
+_MAX_TEXT_LENGTH = 200
+_MAX_VALUE_LENGTH = 80
 # pytest's own assertions, those of unittest, and what runners of other languages print.
 _COMPARISONS = (
     re.compile(r"(?:^|: )assert (?P<found>\S.*?) == (?P<expected>\S.*)$", re.MULTILINE),
@@ -28,16 +28,16 @@ _COMPARISONS = (
 
 
 class Contrast(NamedTuple):
-    """Two values of which one is wrong."""
+    """Two values that a failing test compares: one of them is wrong."""
 
     expected: str
     found: str
 
 
 def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
-    """Return one attempt in one line: its score, what it changed, and what it left open.
+    """Render an attempt as one line: its score, what it changed, and which rules it left open.
 
-    The message of the first failure is output of tests: it is for people, and not for prompts.
+    Ask for the message of the first failure only for people: it is output of tests, which no prompt may contain.
     """
     verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
     parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {format_score(attempt.score)} {verdict}"]
@@ -54,7 +54,7 @@ def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
 
 
 def describe_pattern(state: RunState) -> str:
-    """Return what the attempts have in common."""
+    """Describe what the attempts have in common."""
     attempts = state.progress.attempts
     if state.evaluation and state.evaluation.is_waiting_for_setup:
         return "set-up: what is left cannot be judged here, and no edit changes that"
@@ -72,7 +72,7 @@ def describe_pattern(state: RunState) -> str:
         since = [failing.since for failing in last.failing.values()]
         how = "with the same message" if max(since) <= last.same_since else "in different ways"
         return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
-    if is_undone(state):
+    if has_undone_edit(state):
         return "oscillation: edits undo each other"
     if last.fixed and last.broken:
         return "moving failure: what is fixed breaks something else"
@@ -82,20 +82,20 @@ def describe_pattern(state: RunState) -> str:
 
 
 def ask_question(state: RunState, reason: Reason) -> str:
-    """Return the one question that a person has to answer."""
+    """Return the question that a person has to answer."""
     evaluation, signals = state.evaluation, state.signals
     if reason is Reason.BLOCKED and signals.blocked:
         claim = f"Is the agent right that {signals.blocked.rule} cannot be met ({signals.blocked.reason})?"
-        return shorten(claim, 2 * MAX_LENGTH)
+        return shorten(claim, 2 * _MAX_TEXT_LENGTH)
     if reason is Reason.UNCONFIRMED and evaluation and evaluation.assumptions:
         names = ", ".join(_describe_rule(state, name) for name in evaluation.assumptions)
-        return f"Is it so: {shorten(names, MAX_LENGTH)}?"
+        return f"Is it so: {shorten(names, _MAX_TEXT_LENGTH)}?"
     if reason is Reason.UNCONFIRMED and state.has_empty_edit:
         return "The agent has changed no file: is the task done as it is?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
     if signals.review and state.is_rejected:
-        feedback = shorten(signals.review.feedback, MAX_LENGTH)
+        feedback = shorten(signals.review.feedback, _MAX_TEXT_LENGTH)
         return f"Is another round worth it for what the review asks ({feedback})?"
     if reason is Reason.MUST_NOT and evaluation and evaluation.must_not:
         return f"How did {_describe_rule(state, evaluation.must_not[0])} come about, and is it undone?"
@@ -107,25 +107,25 @@ def ask_question(state: RunState, reason: Reason) -> str:
     first = next(iter(complaints), None)
     if evaluation and evaluation.is_clean and first is None and signals.exit_signal is False:
         return "Every rule passes, and the agent says that it is not done: what is missing?"
-    rule = shorten(first.id, MAX_LENGTH) if first else "the rule that fails"
+    rule = shorten(first.id, _MAX_TEXT_LENGTH) if first else "the rule that fails"
     row = find_row(reason)
     if row.offers_choice and (contrast := _find_contrast(state)):
-        expected, found = (shorten(text, MAX_VALUE) for text in contrast)
+        expected, found = (shorten(text, _MAX_VALUE_LENGTH) for text in contrast)
         return f"{rule} expects {expected}, and found {found}: which of the two is right?"
     return row.question.replace("{rule}", rule)
 
 
 def list_alternatives(state: RunState, reason: Reason) -> tuple[Alternative, ...]:
-    """Return the possible answers of a run that ended for a reason."""
-    return compare_values(state) if find_row(reason).offers_choice else ()
+    """Return the possible answers to the question of a reason."""
+    return list_value_alternatives(state) if find_row(reason).offers_choice else ()
 
 
-def compare_values(state: RunState) -> tuple[Alternative, ...]:
-    """Return two answers, if a failure compares two values: change the code, or what is expected of it."""
+def list_value_alternatives(state: RunState) -> tuple[Alternative, ...]:
+    """Return two answers if the first failure compares two values: change the code, or change the expectation."""
     contrast = _find_contrast(state)
     if contrast is None or state.evaluation is None:
         return ()
-    expected, found = (shorten(text, MAX_VALUE) for text in contrast)
+    expected, found = (shorten(text, _MAX_VALUE_LENGTH) for text in contrast)
     name = state.evaluation.failed[0].id
     path = name.partition("::")[0] if state.criteria.by_id[name].is_test else ""
     return (

@@ -1,4 +1,4 @@
-"""One record per iteration, for comparing iterations and runs; made from events alone."""
+"""Records for comparing iterations and runs: one per iteration, made from events alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import CritiqueDone, EditPayload, EvaluationDone, PlanCreated, StepPayload
-from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
+from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD_SCORE, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import classify_trajectory, compute_last_changes, find_direction, is_flat
 from pytest_loop.core.model.changed_parts import ChangedParts
@@ -20,8 +20,8 @@ from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Reason, Target
 from pytest_loop.core.text.lengths import shorten
 
-WHOLE = 100
-# The usual figures of optional reasons to stop, which are reported whether they are switched on or not.
+_MAX_QUALITY = 100
+# Limits of optional stop reasons, which are reported even if they are switched off.
 _USUAL_LIMITS = {Reason.HIGH_CONFIDENCE: 0.95, Reason.QUALITY_PLATEAU: 0.02, Reason.DIMINISHING_RETURNS: 0.05}
 _MAX_ISSUE_LENGTH = 300
 
@@ -36,17 +36,17 @@ class Verification(str, Enum):
 
 
 class Comparison(Value):
-    """An iteration beside the first one of its phase that counts."""
+    """The first sound iteration of the phase, and the change of quality since then."""
 
     iteration_number: int
     quality_delta: float
 
 
 class IterationRecord(Value):
-    """One iteration: its last evaluation, and the costs since the one before. Unknown is None, never 0.
+    """One iteration: its last evaluation, and the costs since the iteration before. Unknown is None, never 0.
 
-    `quality_delta` is 0 for the first of a phase, because another phase has other rules. `changed` is what the edit
-    before the evaluation has changed; None if there was none.
+    `quality_delta` is the change since the record before it; it is 0 for the first of a phase, which has other rules.
+    `changed` is what the edit before the evaluation changed; None if there was no edit.
     """
 
     iteration: int
@@ -76,14 +76,14 @@ class IterationRecord(Value):
 
     @property
     def is_sound(self) -> bool:
-        """Whether it can be compared with others."""
+        """Whether it has a score that counts."""
         return self.quality_score is not None and self.verification_status is not Verification.VOID
 
 
 def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRecord]:
     """Return a record for each iteration that was judged, in order."""
     records: dict[int, IterationRecord] = {}
-    remarks: dict[int, dict[str, Any]] = {}
+    details: dict[int, dict[str, Any]] = {}
     usage, seconds = Usage(), 0.0
     change: ChangedParts | None = None
     for event in events:
@@ -93,16 +93,17 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
         if isinstance(payload, EditPayload):
             change = payload.change
         elif isinstance(payload, PlanCreated):
-            remarks.setdefault(event.iteration, {})["plan"] = payload.plan
+            details.setdefault(event.iteration, {})["plan"] = payload.plan
         elif isinstance(payload, CritiqueDone):
-            remarks.setdefault(event.iteration, {})["reflections"] = _list_reflections(payload)
+            details.setdefault(event.iteration, {})["reflections"] = _list_reflections(payload)
         elif event.kind is Kind.HYPOTHESIS_FORMED:
-            remarks.setdefault(event.iteration, {})["experiment"] = payload.dump()
+            details.setdefault(event.iteration, {})["experiment"] = payload.dump()
         elif event.kind is Kind.EVALUATION_DONE:
             record = _make_record(state, event).model_copy(update={"changed": change})
             records[event.iteration] = _add_costs(record, usage, seconds, records.get(event.iteration))
             usage, seconds = Usage(), 0.0
-    return _compare([record.model_copy(update=remarks.get(number, {})) for number, record in sorted(records.items())])
+    ordered = (record.model_copy(update=details.get(number, {})) for number, record in sorted(records.items()))
+    return _compare_records(ordered)
 
 
 def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
@@ -111,10 +112,10 @@ def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
 
 def _make_record(state: RunState, event: Event) -> IterationRecord:
     common = {"iteration": event.iteration, "iteration_number": event.iteration, "timestamp": event.ts}
-    if not isinstance(event.payload, EvaluationDone):  # another tool's, which says less
+    if not isinstance(event.payload, EvaluationDone):  # written by another tool
         return IterationRecord(**common, phase=event.phase)
     evaluation = event.payload
-    quality = round(WHOLE * evaluation.score, 2)
+    quality = round(_MAX_QUALITY * evaluation.score, 2)
     return IterationRecord(
         **common,
         phase=event.phase,
@@ -142,7 +143,7 @@ def _find_verification(evaluation: Evaluation) -> Verification:
 
 
 def _find_snapshot(state: RunState, iteration: int, evaluation: Evaluation) -> str | None:
-    """Return the name of the file with the state that was judged; None for a document that was edited since."""
+    """Return the name of the file with the judged state; None for a document that was edited since then."""
     if state.setup.target is Target.WORKSPACE:
         return f"files-{iteration}.json"
     judged = evaluation.artifact_hash
@@ -168,8 +169,8 @@ def _add_costs(
     )
 
 
-def _compare(records: Sequence[IterationRecord]) -> list[IterationRecord]:
-    """Compare each record with the one before it and the first one of its phase; void ones are left as they are."""
+def _compare_records(records: Iterable[IterationRecord]) -> list[IterationRecord]:
+    """Compare each sound record with the one before it, and with the first one of its phase."""
     compared: list[IterationRecord] = []
     first: dict[Phase, IterationRecord] = {}
     last: dict[Phase, IterationRecord] = {}
@@ -192,7 +193,7 @@ def _compute_delta(before: IterationRecord, after: IterationRecord) -> float:
 
 
 def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[str, Any]:
-    """Return what the records of the last phase show together."""
+    """Summarize the records of the last phase: best and final quality, trajectory, and early stops."""
     comparable = [record for record in records if record.is_sound and record.phase is records[-1].phase]
     qualities = [record.quality_score or 0.0 for record in comparable]
     best = _choose_best(comparable)
@@ -212,23 +213,24 @@ def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[
 
 
 def _choose_best(comparable: Sequence[IterationRecord]) -> IterationRecord | None:
-    """Return the best record that passed and is good, or else the best of all; the first of equal ones."""
+    """Return the best verified record, or else the best of all; of equal ones the first."""
     candidates = [record for record in comparable if _is_verified(record)] or comparable
     return max(candidates, key=lambda record: record.quality_score or 0.0, default=None)
 
 
 def _is_verified(record: IterationRecord) -> bool:
-    """Return whether a record passed and is good."""
-    return record.verification_status is Verification.PASSED and (record.quality_score or 0.0) >= WHOLE * GOOD
+    """Return whether a record passed with a good score."""
+    is_good = (record.quality_score or 0.0) >= _MAX_QUALITY * GOOD_SCORE
+    return is_good and record.verification_status is Verification.PASSED
 
 
 def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
-    """Return whether the run ended with less than it had."""
+    """Return whether the run ended with a lower quality than its best."""
     return not final.is_sound or (final.quality_score or 0.0) < (best.quality_score or 0.0)
 
 
 def _build_early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
-    """Return the early stop that would apply with usual limits, even if switched off; `stop` if it ended the run."""
+    """Return the early stop that applies with usual limits, even if switched off; `stop` says if it ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS)
     trigger = next((reason for reason in flat if is_flat(qualities, _USUAL_LIMITS[reason])), None)

@@ -41,7 +41,7 @@ class Lesson:
 
 
 def find_lessons(events: Iterable[Event], run: str) -> list[Lesson]:
-    """Return the lessons of a run: only edits that an evaluation confirmed, and failures that did not come back."""
+    """Return the lessons of a run, from edits that an evaluation confirmed; failures that came back are left out."""
     lessons: dict[tuple[str, str], Lesson] = {}
     before: Evaluation | None = None
     edit: Event | None = None
@@ -53,7 +53,7 @@ def find_lessons(events: Iterable[Event], run: str) -> list[Lesson]:
             for result in _list_failing(now):
                 lessons.pop((result.id, result.signature), None)
             if before and now and edit:
-                lessons |= {(lesson.rule, lesson.signature): lesson for lesson in _learn(before, now, edit, run)}
+                lessons |= {(lesson.rule, lesson.signature): lesson for lesson in _make_lessons(before, now, edit, run)}
             before, edit = now, None
     return list(lessons.values())
 
@@ -69,7 +69,7 @@ def _list_failing(evaluation: Evaluation | None) -> list[RuleResult]:
     return [result for result in results if result.verdict in (Verdict.FAIL, Verdict.WARN) and result.signature]
 
 
-def _learn(before: Evaluation, now: Evaluation, edit: Event, run: str) -> list[Lesson]:
+def _make_lessons(before: Evaluation, now: Evaluation, edit: Event, run: str) -> list[Lesson]:
     diff = edit.payload.diff if isinstance(edit.payload, EditPayload) else ""
     if not diff.strip():
         return []
@@ -86,10 +86,10 @@ def _describe(result: RuleResult) -> str:
 
 
 def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Return at most three lessons about current failures: one for each failure before a second one for any of them.
+    """Return at most three lessons about current failures: a lesson for each before a second one for any of them.
 
-    Lessons of the same rule come first, then those of edits that fixed little else, then the newest. Held-out rules are
-    left out.
+    For each failure, lessons of the same rule come first, then edits that fixed little else, then the newest. Failures
+    of held-out rules get none.
     """
     held_out = {rule.id for rule in state.criteria.rules if rule.held_out}
     ranked: list[tuple[int, Lesson]] = []
@@ -112,7 +112,7 @@ def _drop_same_edits(lessons: Iterable[Lesson]) -> list[Lesson]:
 
 
 def render_lessons(lessons: Sequence[Lesson]) -> str:
-    """Return the lessons as text for a prompt, within their budget of tokens."""
+    """Render lessons for a prompt, each within its token budget."""
     return "\n\n".join(_render(number, lesson) for number, lesson in enumerate(lessons, 1))
 
 

@@ -1,4 +1,4 @@
-"""The result of a run for machines and reports: its status, its distance to success, and the decision that follows."""
+"""The result of a run as JSON data: its status, its distance to success, and the last decision."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from enum import Enum
 from typing import Any
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.run_payloads import (
-    EndPayload,
-    EvaluationDone,
-    ReviewDone,
-)
+from pytest_loop.core.events.run_payloads import EndPayload, EvaluationDone, ReviewDone
 from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
@@ -22,7 +18,7 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 
 
 class ArtifactStatus(str, Enum):
-    """Whether the last evaluation is about the artifact as it is."""
+    """Whether the last evaluation is about the current artifact."""
 
     NOT_CREATED = "not_created"
     UNEVALUATED = "unevaluated"
@@ -31,7 +27,7 @@ class ArtifactStatus(str, Enum):
 
 
 def get_artifact_status(state: RunState) -> ArtifactStatus:
-    """Return the status; only an evaluated artifact has a final score."""
+    """Return whether the current artifact was evaluated: only then its score is final."""
     if not state.progress.artifact_hash:
         return ArtifactStatus.NOT_CREATED
     if state.evaluation is None:
@@ -59,11 +55,11 @@ def compute_distance(state: RunState) -> dict[str, Any] | None:
 
 def report_budget(state: RunState) -> dict[str, Any]:
     """Return the figures of a stop by a budget, for its event."""
-    cap = state.max_completed_phase_seconds
+    limit = state.max_completed_phase_seconds
     return {
         "completed_phase_seconds": round(state.completed_phase_seconds, 3),
-        "max_completed_phase_seconds": cap,
-        "overshoot_seconds": round(max(0.0, state.completed_phase_seconds - cap), 3) if cap is not None else None,
+        "max_completed_phase_seconds": limit,
+        "overshoot_seconds": round(max(0.0, state.completed_phase_seconds - limit), 3) if limit is not None else None,
         "last_completed_step": state.progress.last_completed_step,
     }
 
@@ -133,21 +129,25 @@ def _build_workload(experiment: Experiment) -> dict[str, Any]:
         "failing": sorted(last.failing) if last else [],
         "not_measured": sorted(last.unmeasured) if last else [],
         "hypotheses": [
-            {"iteration": belief.iteration, "theory": belief.theory, "truth": truths.get(belief.iteration, "untested")}
-            for belief in experiment.hypotheses
+            {
+                "iteration": hypothesis.iteration,
+                "theory": hypothesis.theory,
+                "truth": truths.get(hypothesis.iteration, "untested"),
+            }
+            for hypothesis in experiment.hypotheses
         ],
         "held_out": {"passing": held_out[0], "total": held_out[1]} if held_out else None,
     }
 
 
 def _build_evaluation(state: RunState) -> dict[str, Any]:
-    """Return the last evaluation; its score is final only if it is about this artifact in this phase."""
+    """Return the fields about the last evaluation; its score is final only for the current artifact and phase."""
     evaluation = state.evaluation
     if evaluation is None:
         total = len(state.criteria.get_active_rules(state.phase))
         lists = ("failed", "warnings", "errors", "regressions", "findings")
-        nothing: dict[str, Any] = {"void": False, **{name: [] for name in lists}}
-        return {"score": None, "last_evaluated_score": None, "rules": {"total": total, "passed": 0}, **nothing}
+        empty: dict[str, Any] = {"void": False, **{name: [] for name in lists}}
+        return {"score": None, "last_evaluated_score": None, "rules": {"total": total, "passed": 0}, **empty}
     is_final = get_artifact_status(state) is ArtifactStatus.EVALUATED and evaluation.phase is state.phase
     total = evaluation.total or len(state.criteria.get_active_rules(evaluation.phase))
     return {

@@ -1,4 +1,4 @@
-"""Scores as text, the same everywhere."""
+"""Format scores, the same everywhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fractions import Fraction
 
 
 def format_score(score: float) -> str:
-    """Format a score exactly as it was written, so that 0.9 is nine tenths."""
+    """Format a score, read as the decimal number that it prints: 0.9 is nine tenths, not slightly less."""
     return format_decimal(Fraction(repr(score)))
 
 

@@ -41,7 +41,7 @@ _NOISE = (
 
 
 def compute_signature(text: str) -> str:
-    """Return a failure message without addresses, times, temporary paths, line numbers and seeds."""
+    """Replace what differs from run to run in a failure message: addresses, times, temporary paths, lines, seeds."""
     text = " ".join(clean_text(text).split())
     while (reduced := _drop_noise(text)) != text:
         text = reduced

@@ -1,4 +1,4 @@
-"""A small terminal emulator: which text remains visible after control sequences."""
+"""A small terminal emulator, which finds the text that is visible after control sequences."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _STEPS = {
 
 
 def name_step(step: str) -> str:
-    """Return what is done in a step, in plain words."""
+    """Return the activity of a step in plain words."""
     return _STEPS.get(step, step)
 
 

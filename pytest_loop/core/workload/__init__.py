@@ -1,1 +1,1 @@
-"""Values of workload experiments: measurements, analyses and phase proofs."""
+"""Values of workload experiments: measurements, analyses, hypotheses and phase proofs."""

@@ -1,4 +1,4 @@
-"""The analysis that a composer returns: a root cause and three options; and the review of that answer."""
+"""The analysis that a composer returns, with a root cause and three options, and the check of its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OptionConfidence(str, Enum):
 
 
 def _parse_confidence(value: Any) -> Any:
-    """Accept the first letter and capitals too."""
+    """Accept abbreviations and capitals too."""
     text = str(value).strip().lower()
     return next((level for level in OptionConfidence if text and level.value.startswith(text)), value)
 
@@ -151,11 +151,9 @@ def _find_option_flaws(option: EditOption, context: AnalysisContext) -> Iterator
 
 def _is_vague(option: EditOption) -> bool:
     """Return whether the mechanism is short, or only repeats the name or the proposed text."""
-    words = option.mechanism.casefold()
-    return len(words.split()) < MIN_MECHANISM_WORDS or words in (
-        option.name.casefold(),
-        option.proposed.strip().casefold(),
-    )
+    mechanism = option.mechanism.casefold()
+    repetitions = (option.name.casefold(), option.proposed.strip().casefold())
+    return len(mechanism.split()) < MIN_MECHANISM_WORDS or mechanism in repetitions
 
 
 def _find_edit_problem(option: EditOption, files: Mapping[str, str]) -> str | None:
@@ -177,9 +175,9 @@ def apply_edit(text: str, option: EditOption) -> str:
 
 
 def _find_positions(text: str, option: EditOption) -> list[int]:
-    """Find the current text: anywhere if it is unique, else in its section.
+    """Return the positions of the text to replace: anywhere if it is unique, or else in the section of the option.
 
-    Without a current text it is the end of the section.
+    An option without such a text adds to the end of its section.
     """
     start, end = _find_section(text, option.section)
     if not option.current:
@@ -191,7 +189,7 @@ def _find_positions(text: str, option: EditOption) -> list[int]:
 
 
 def _find_section(text: str, name: str) -> tuple[int, int]:
-    """Find the range from a heading to the next one of its level or above; the whole text if it does not exist."""
+    """Return the range from a heading to the next one of its level or above; without such a heading, the whole text."""
     headings = list(_HEADING.finditer(text))
     title = name.strip("# ").casefold()
     for number, heading in enumerate(headings, 1):

@@ -24,11 +24,13 @@ from pytest_loop.core.workload.measurement import Measurement
 class Experiment(Value):
     """The decisions from the start of an experiment, and its results since.
 
-    `cases` are run; `held_out_cases` are those that no composer sees. The last of the `measurements` is complete,
-    of the others only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the
-    hashes of the `files` that it is about), `decision`, `regression` and `plateau` belong to the last measurement;
-    `settled` is the iteration after which it was last decided to continue at a plateau. `first_hypothesis` is what
-    the baseline tests.
+    - `cases`, `held_out_cases`: all cases, and those of them that no composer sees.
+    - `first_hypothesis`: the hypothesis that the baseline tests.
+    - `measurements`: the last one is complete; of earlier ones only outcomes are kept.
+    - `edit`, `tried`: the last edit, and all edits.
+    - `analysis`, `files`: the analysis of the last measurement, and the hashes of the files that it is about.
+    - `decision`, `regression`, `plateau`: the decisions about the last measurement.
+    - `settled`: the iteration of the last plateau at which it was decided to continue; -1 if there was none.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", ignored_types=(cached_property,), defer_build=True)
@@ -72,12 +74,12 @@ class Experiment(Value):
 
     @property
     def is_edited(self) -> bool:
-        """Whether there is an edit that was not measured yet."""
+        """Whether an edit was made since the last measurement."""
         return self.decision is not None and self.decision.chosen is not None
 
     @property
     def is_at_baseline(self) -> bool:
-        """Whether the baseline is measured, and nothing was composed from it yet."""
+        """Whether the baseline is measured, and no analysis of it exists yet."""
         return len(self.measurements) == 1 and self.analysis is None and not self.hypotheses
 
     @property
@@ -93,7 +95,7 @@ class Experiment(Value):
         return next(open_hypotheses, None)
 
     def count_held_out(self) -> tuple[int, int] | None:
-        """Return how many held-out cases passed last, and of how many; None if there are none."""
+        """Return how many held-out cases passed in the last measurement, and of how many; None if there are none."""
         results = self.measurements[-1].results if self.measurements else ()
         held_out = [result for result in results if result.id in self.held_out_cases]
         return (sum(result.passed for result in held_out), len(held_out)) if held_out else None

@@ -1,4 +1,4 @@
-"""Hypotheses of an experiment, their outcome, and the policies that decide how to continue."""
+"""Hypotheses of an experiment, their outcomes, and the policies that decide how it continues."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, EditOption
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
-# Both count measurements: without a new best one, and before exploration has to pay off.
+# A plateau is this many measurements without a new best one.
 PLATEAU_LENGTH = 2
+# After this many measurements, exploration must not pass fewer cases than the baseline.
 EXPLORATION_LENGTH = 3
 
 
@@ -58,7 +59,7 @@ def judge_hypothesis(
 ) -> HypothesisOutcome:
     """Compare a prediction with the change between two measurements.
 
-    It is confirmed if all its cases improved and no guard regressed.
+    The hypothesis is confirmed if all its cases improved and no guard regressed.
     """
     change = compare_measurements(before, after)
     improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
@@ -114,7 +115,7 @@ def form_hypothesis(analysis: Analysis, decision: OptionDecision, iteration: int
 
 
 class ExperimentMode(Value):
-    """A style of experimenting; its texts are parts of the composer's prompt."""
+    """A style of experiments; its texts are parts of the composer's prompt."""
 
     role: str
     focus: str
@@ -198,10 +199,8 @@ def decide_on_regression(
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_too_long = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(
-            measurements[0].passing
-        )
-        if not is_too_long:
+        has_lost_cases = len(measurements[-1].passing) < len(measurements[0].passing)
+        if not has_lost_cases or len(measurements) <= EXPLORATION_LENGTH:
             return OnRegression.ACCEPT
     action = policy.on_regression or OnRegression.ASK
     return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action

@@ -112,10 +112,7 @@ class Measurement(Value):
 
 
 class Change(Value):
-    """Cases that pass now and failed before (fixed), and the reverse (regressions).
-
-    `lost` cases passed before and could not be measured now.
-    """
+    """The cases that changed: `fixed` pass now, `regressions` fail now, `lost` passed and could not be measured now."""
 
     fixed: tuple[str, ...] = ()
     regressions: tuple[str, ...] = ()

@@ -55,4 +55,4 @@ def test_source_must_parse_and_assert_behaviour(source: str, problem: str) -> No
 )
 def test_failure_must_have_the_right_reason(text: str, problem: str) -> None:
     source = "def test_it():\n    assert Path('x').exists()\n"
-    assert explain_wrong_failure(text, {"shop", "csv_export"}, source) == problem
+    assert explain_wrong_failure(text, source, {"shop", "csv_export"}) == problem

@@ -33,7 +33,7 @@ def test_every_stop_is_reopened_by_an_answer(reason: Reason) -> None:
     state = run.state
     assert (state.status, state.stop.reason, state.signals.answers[-1].text) == (Status.RUNNING, "", "use a number")
     assert state.signals.answers[-1].question
-    commands = run.machine.next_commands(state)
+    commands = run.machine.list_next_commands(state)
     assert [command.reason for command in commands] == [None], "it must not stop at once"
     assert RunState.model_validate_json(state.model_dump_json()).signals == state.signals
 

@@ -77,7 +77,7 @@ def draw_payload(data: st.DataObject, run: ScriptedRun, command: Command) -> dic
 
 def check_invariants(before: RunState, after: RunState) -> None:
     """Check what must hold after every event."""
-    assert (RUN_MACHINE.next_commands(after) == ()) is after.is_over
+    assert (RUN_MACHINE.list_next_commands(after) == ()) is after.is_over
     assert after.iteration <= after.max_iterations
     assert before.completed_phase_seconds <= after.completed_phase_seconds
     assert before.iteration <= after.iteration <= before.iteration + 1
@@ -96,7 +96,7 @@ def test_random_runs_keep_the_invariants(fields: dict[str, Any], data: st.DataOb
     run = ScriptedRun(**fields)
     assert run.state.current_step in RUN_MACHINE.first_places
     for _ in range(12 * run.state.max_iterations + 12):
-        before, commands = run.state, RUN_MACHINE.next_commands(run.state)
+        before, commands = run.state, RUN_MACHINE.list_next_commands(run.state)
         if not commands:
             break
         command = data.draw(st.sampled_from(commands))
@@ -118,9 +118,9 @@ def test_events_that_are_not_due_are_refused_and_unknown_ones_ignored(
 ) -> None:
     run = ScriptedRun(**fields)
     for _ in range(data.draw(st.integers(0, 20))):
-        if commands := RUN_MACHINE.next_commands(run.state):
+        if commands := RUN_MACHINE.list_next_commands(run.state):
             run.record(commands[0].kind, **draw_payload(data, run, commands[0]))
-    due = {command.kind for command in RUN_MACHINE.next_commands(run.state)}
+    due = {command.kind for command in RUN_MACHINE.list_next_commands(run.state)}
     for kind in Kind:
         if kind in due | ANYWHERE and not run.state.is_over:
             continue
@@ -231,7 +231,7 @@ def test_run_at_refine_without_iterations_left_ends() -> None:
     state = (
         ScriptedRun().evaluate("a.x.y").complete(Kind.REFINEMENT_DONE).state.model_copy(update={"max_iterations": 1})
     )
-    assert RUN_MACHINE.next_commands(state) == (Command(Kind.STOPPED, reason=Reason.ITERATION_LIMIT),)
+    assert RUN_MACHINE.list_next_commands(state) == (Command(Kind.STOPPED, reason=Reason.ITERATION_LIMIT),)
 
 
 def test_iteration_never_exceeds_its_limit() -> None:
@@ -243,12 +243,12 @@ def test_iteration_never_exceeds_its_limit() -> None:
 
 def test_run_at_produce_that_awaits_nothing_produces_again() -> None:
     state = ScriptedRun().state.model_copy(update={"current_step": Place.PRODUCE_PREPARE})
-    assert RUN_MACHINE.next_commands(state) == (Command(Kind.ARTIFACT_CREATED, Step.PRODUCE),)
+    assert RUN_MACHINE.list_next_commands(state) == (Command(Kind.ARTIFACT_CREATED, Step.PRODUCE),)
 
 
 def test_run_at_critique_without_an_evaluation_continues() -> None:
     state = ScriptedRun().state.model_copy(update={"current_step": Place.CRITIQUE})
-    assert RUN_MACHINE.next_commands(state) == (Command(Kind.CRITIQUE_DONE, Step.CRITIQUE),)
+    assert RUN_MACHINE.list_next_commands(state) == (Command(Kind.CRITIQUE_DONE, Step.CRITIQUE),)
 
 
 def test_evaluation_sets_the_hash_of_an_artifact_edited_by_hand() -> None:
