@@ -129,7 +129,7 @@ def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[Prop
     finders = (*_FINDERS.get(template, _OF_PROSE), find_sizes)
     # An ideal result describes the document in free words: their subject is not looked for.
     of_ideal = [find for find in finders if find not in (find_subject, find_entities)]
-    found = {
+    requirements = {
         requirement.description: (requirement, place)
         for text, place, finders_of_text in (
             (task.ideal, "the ideal result", of_ideal),
@@ -138,9 +138,9 @@ def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[Prop
         for find in finders_of_text
         for requirement in find(text[:MAX_TEXT_LENGTH])
     }
-    if template == DOCS and not any(requirement.name == "sections" for requirement, _ in found.values()):
+    if template == DOCS and not any(requirement.name == "sections" for requirement, _ in requirements.values()):
         yield from _allow_no_usage(task.text)
-    for requirement, place in found.values():
+    for requirement, place in requirements.values():
         yield _build_requirement_rule(requirement, f"`{requirement.words}` in {place}", template == DOCS)
 
 
@@ -174,7 +174,7 @@ def _build_mandatory_rule(text: str, is_markdown: bool, can_judge: bool) -> Prop
 
 
 def _make_concrete(rule: ProposedRule, is_markdown: bool) -> ProposedRule:
-    """Return a rule whose sentence has become a check, if a machine can decide it."""
+    """Replace the sentence of a rule by a check if a machine can decide it."""
     sentence = rule.entry["check"]
     check = find_statement_check(sentence, is_markdown=is_markdown) if isinstance(sentence, str) else None
     return replace(rule, entry={**rule.entry, "check": check}) if check else rule

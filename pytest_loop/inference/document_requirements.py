@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -24,11 +24,6 @@ class Requirement:
     description: str
     check: Check
     words: str
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names as they are listed in descriptions."""
-    return ", ".join(names)
 
 
 def make_remark(text: str) -> str:
@@ -79,16 +74,16 @@ def find_sections(text: str) -> Iterator[Requirement]:
         titles = [title for title in _split_titles(match["titles"]) if title not in _NO_TITLES] if match else []
         if match and titles:
             titles = [title[0].upper() + title[1:] for title in titles]
-            yield Requirement("sections", f"It has sections: {join_names(titles)}", {"sections": titles}, match[0])
+            yield Requirement("sections", f"It has sections: {', '.join(titles)}", {"sections": titles}, match[0])
             return
 
 
 # -- size, format and links
 
-_AT_LEAST = ("at least", "no fewer than", "a minimum of", "minimum", "more")
+_AT_LEAST = ("at least", "no fewer than", "a minimum of", "minimum")
 _MORE = ("more than", "over", "longer than", "exceed", "exceeds")
 _LESS = ("fewer than", "less than", "under", "below")
-_BOUNDS = "|".join((*_AT_LEAST[:-1], "no more than", "not more than", *_MORE, *_LESS, "at most", "up to"))
+_BOUNDS = "|".join((*_AT_LEAST, "no more than", "not more than", *_MORE, *_LESS, "at most", "up to"))
 _SIZE = re.compile(
     rf"\b(?P<bound>{_BOUNDS}|(?:a )?maximum(?: of)?)\s+(?P<count>\d[\d,]{{0,8}})\s+(?P<unit>words|lines)\b"
     r"|\b(?P<last_count>\d[\d,]{0,8})\s+(?P<last_unit>words|lines)\s+or\s+(?P<last_bound>more|less|fewer)\b",
@@ -106,7 +101,7 @@ def find_sizes(text: str) -> Iterator[Requirement]:
         bound = (match["bound"] or match["last_bound"]).lower()
         unit = (match["unit"] or match["last_unit"]).lower()
         count = int((match["count"] or match["last_count"]).replace(",", ""))
-        if bound in (*_AT_LEAST, *_MORE):
+        if bound in (*_AT_LEAST, *_MORE, "more"):
             limits, words = {"min": count + (bound in _MORE)}, "at least"
         else:
             limits, words = {"max": count - (bound in _LESS)}, "at most"
@@ -151,7 +146,7 @@ def find_mentions(text: str) -> Iterator[Requirement]:
     """Find quoted texts that have to be there: `must mention "TODO"`."""
     if match := _MENTION.search(text):
         names = _split_titles(match["names"])
-        yield Requirement("names", f"It has {join_names(names)}", {"contains": names}, match[0])
+        yield Requirement("names", f"It has {', '.join(names)}", {"contains": names}, match[0])
 
 
 def find_names(text: str) -> Iterator[Requirement]:
@@ -161,14 +156,14 @@ def find_names(text: str) -> Iterator[Requirement]:
     titles = [title for requirement in find_sections(text) for title in requirement.check["sections"]]
     names = [name for name in names if name not in titles]
     if names:
-        yield Requirement("names", f"It has {join_names(names)}", {"contains": names}, join_names(names))
+        yield Requirement("names", f"It has {', '.join(names)}", {"contains": names}, ", ".join(names))
 
 
 def find_ports(text: str) -> Iterator[Requirement]:
     """Find ports: `on port 8080`."""
     if ports := list(dict.fromkeys(match["port"] for match in _PORT.finditer(text))):
         check = {"matches": [rf"{make_remark(f'port {port}')}\b{port}\b" for port in ports]}
-        yield Requirement("ports", f"It sets port {join_names(ports)}", check, f"port {join_names(ports)}")
+        yield Requirement("ports", f"It sets port {', '.join(ports)}", check, f"port {', '.join(ports)}")
 
 
 def find_keys(text: str) -> Iterator[Requirement]:
@@ -177,7 +172,7 @@ def find_keys(text: str) -> Iterator[Requirement]:
         keys = list(takewhile(lambda key: key not in _NO_KEYS, _split_titles(match["keys"])))[:MAX_NAMES]
         check = {"matches": [rf"{make_remark(f'the key {key}')}^[ \t'-]*\"?{re.escape(key)}\b" for key in keys]}
         if keys:
-            yield Requirement("keys", f"It sets {join_names(keys)}", check, join_names(keys))
+            yield Requirement("keys", f"It sets {', '.join(keys)}", check, ", ".join(keys))
 
 
 # -- the subject
@@ -248,23 +243,17 @@ def find_statement_check(statement: str, *, is_markdown: bool = True) -> Check |
     finders = (find_sections, find_sizes, find_formats, find_links, find_mentions)
     checks = [requirement.check for find in finders for requirement in find(statement)]
     if not is_markdown:
-        checks = [_look_for_titles(check) for check in checks]
+        # Without headings, the titles of sections stand somewhere in the file.
+        checks = [
+            {"contains": check["sections"], "ignore_case": True} if "sections" in check else check for check in checks
+        ]
     if _FORBIDDING.search(statement):
         checks = [_negate(check) for check in checks]
     return checks[0] if len(checks) == 1 else checks or None
 
 
-def _look_for_titles(check: Check) -> Check:
-    """Return a check of sections for a file without headings: their titles stand somewhere in it."""
-    match check:
-        case {"sections": titles}:
-            return {"contains": titles, "ignore_case": True}
-        case _:
-            return check
-
-
 def _negate(check: Check) -> Check:
-    """Return the opposite of a check; of a limit to a size the other one: not more than 300 is at most 300."""
+    """Return the opposite of a check; a limit to a size becomes the other limit: not over 300 is at most 300."""
     match check:
         case {"contains": names, **options}:
             return {"absent": names, **options}

@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)
 
 @dataclass(frozen=True)
 class Doubt:
-    """The confidence that a doubt leaves, its reason for the user, and whether a yes of the user settles it."""
+    """A reason for the user not to be certain, the highest confidence that it allows, and whether a yes settles it."""
 
     limit: Confidence
     reason: str = ""
@@ -65,7 +65,7 @@ class Doubts:
             yield Doubt(Confidence.LOW, f"`{first.command}` says nothing about documents", is_warning=True)
         is_feature = self.intent.goal is Goal.IMPLEMENT_FEATURE
         # A script of a package may test in any way, without files that look like tests.
-        is_script = first.family == "node" and not (first.is_guess or first.is_trivial)
+        is_script = first.family == "node" and first.is_solid
         if first.purpose is Purpose.TEST and self.build_missing_tests(choice) and (is_feature or not is_script):
             limit = Confidence.MEDIUM if is_feature else Confidence.LOW
             yield Doubt(limit, NO_TESTS, is_warning=True)

@@ -54,7 +54,7 @@ def build_criterion(
         coverage = build_coverage_criterion(candidate, project, goal)
         if coverage:
             return replace(coverage, sources=sources)
-    name, description = _CRITERIA[candidate.purpose]
+    rule_id, description = _CRITERIA[candidate.purpose]
     command = candidate.command_line
     check: dict[str, Any] | None = build_command_check(command, candidate.purpose)
     targets: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def build_criterion(
         if selection is not None:
             targets, marker = selection
             check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
-    return Criterion(name, f"{description} (`{command}`)", command, check, sources, targets)
+    return Criterion(rule_id, f"{description} (`{command}`)", command, check, sources, targets)
 
 
 # -- tests that pytest collects
@@ -138,11 +138,11 @@ def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
 # -- installed tools
 
 # Finds a program by its name, a module by `python -m NAME`, a plugin by its distribution; None if it is absent.
-Find = Callable[[str], str | None]
+FindTool = Callable[[str], str | None]
 _MODULE = "python -m "
 
 
-def find_installed(name: str) -> str | None:
+def find_installed_tool(name: str) -> str | None:
     """Find a program, module or plugin in the environment of this process."""
     if name == COVERAGE_PLUGIN:
         name = f"{_MODULE}pytest_cov"
@@ -154,11 +154,11 @@ def find_installed(name: str) -> str | None:
         return None
 
 
-def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Criterion:
-    """Return the criterion with the first tool that its command needs and that is absent.
+def adapt_to_installed_tools(criterion: Criterion, project: Project, find_tool: FindTool) -> Criterion:
+    """Replace a command whose tool is absent, or else name the tool in the criterion.
 
-    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly;
-    without pytest-cov, coverage measures by itself.
+    Without tox or nox, pytest runs the project's tests directly; without pytest-cov, coverage measures by itself. Tests
+    that pytest collects need only its plugins.
     """
     is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
     required = (
@@ -167,8 +167,8 @@ def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Cri
         for name in list_requirements(step.command)
         if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
     )
-    missing = next((name for name in required if find(name) is None), "")
-    if missing == COVERAGE_PLUGIN and find("coverage") and (other := avoid_plugin(criterion)):
+    missing = next((name for name in required if find_tool(name) is None), "")
+    if missing == COVERAGE_PLUGIN and find_tool("coverage") and (other := avoid_plugin(criterion)):
         return other
     runner = missing.removeprefix(_MODULE)
     can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)

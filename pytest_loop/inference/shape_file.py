@@ -90,7 +90,7 @@ class _RawEntry:
         for key, value in self.fields:
             if key in _VERIFICATION_KEYS and value:
                 kind = kind or _find_kind(value)
-                is_bare = "`" not in value and (key == "command" or is_command(value, "", ""))
+                is_bare = "`" not in value and (key == "command" or is_command(value))
                 method = f"`{value}`" if is_bare else method or ("" if value.lower() in KINDS else value)
         return kind, method
 

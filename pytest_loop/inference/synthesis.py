@@ -21,13 +21,13 @@ from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.coverage_criteria import CoverageGoal, find_part, read_coverage_threshold
 from pytest_loop.inference.doubts import Doubt, Doubts
 from pytest_loop.inference.inferred_criteria import (
-    Find,
+    FindTool,
+    adapt_to_installed_tools,
     assign_distinct_ids,
     build_change_criterion,
     build_criterion,
-    find_installed,
+    find_installed_tool,
     find_whole_suite_targets,
-    mark_missing_tool,
 )
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Criterion, Proposal, RejectedCriterion
@@ -49,9 +49,9 @@ from pytest_loop.inference.tool_purposes import Purpose
 _NO_TEST_COMMAND = "nothing in the project says how its tests are run"
 
 
-def infer_criteria(task: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
+def infer_criteria(task: ParsedTask, project: Project, find_tool: FindTool = find_installed_tool) -> Proposal | Refusal:
     """Propose criteria for a task that came without any, or explain why there are none."""
-    return _Inference(task, project, find).infer()
+    return _Inference(task, project, find_tool).infer()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Inference:
 
     task: ParsedTask
     project: Project
-    find: Find
+    find_tool: FindTool
 
     @cached_property
     def intent(self) -> Intent:
@@ -90,12 +90,13 @@ class _Inference:
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
             tests = self.advisor.find_root_command(Purpose.TEST)
-            is_foreign = tests and is_foreign_language(self.task.request)
-            return self._suppose_tests(tests) if tests and is_foreign else self.advisor.refuse_unclear(gaps)
+            if tests and is_foreign_language(self.task.request):
+                return self._propose_tests_for_foreign_task(tests)
+            return self.advisor.refuse_unclear(gaps)
         return self._propose_project_commands()
 
-    def _suppose_tests(self, command: str) -> Proposal:
-        """Propose the project's tests for a task in a language that is not understood, with the doubt."""
+    def _propose_tests_for_foreign_task(self, command: str) -> Proposal:
+        """Propose the project's tests, with a doubt, for a task that is not in English."""
         rewordings = (f"{self.task.request} until `{command}` passes", *self.advisor.suggest_rewordings())
         return replace(
             self._propose_commands(command),
@@ -108,17 +109,19 @@ class _Inference:
     def _propose_commands(self, *commands: str) -> Proposal:
         """Propose the commands that the task spells out."""
         purposes = [_classify_task_command(command, self.intent) for command in commands]
-        goal_share = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
+        coverage_goal = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
+        source = SourceLine("the task")
         criteria = [
-            build_criterion(CommandCandidate(*pair, Layer.TASK, SourceLine("the task")), self.project, goal_share)
-            for pair in zip(commands, purposes, strict=True)
+            build_criterion(CommandCandidate(command, purpose, Layer.TASK, source), self.project, coverage_goal)
+            for command, purpose in zip(commands, purposes, strict=True)
         ]
-        by_command = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
-        by_condition = by_command if self.intent.is_ambiguous else self.intent.goal
-        by_task = classify_task(self.task.task).goal
+        goal = classify_task(self.task.task).goal
+        if goal not in GOALS_WITH_NEW_TESTS:
+            command_goal = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
+            goal = command_goal if self.intent.is_ambiguous else self.intent.goal
         names = " and ".join(f"`{command}`" for command in commands)
         return self._build_proposal(
-            by_task if by_task in GOALS_WITH_NEW_TESTS else by_condition,
+            goal,
             criteria,
             Confidence.HIGH,
             rationale=(f"the task names {names}: nothing had to be inferred",),
@@ -133,11 +136,11 @@ class _Inference:
         ]
         choices = self._choose((Purpose.TEST,))
         tests = [self._limit_to_use_cases(criterion, use_cases) for criterion in self._build_criteria(choices)]
-        is_solid = any(choice.confidence is not Confidence.LOW for choice in choices)
+        has_test_command = any(choice.confidence is not Confidence.LOW for choice in choices)
         return self._build_proposal(
             self.intent.goal if self.intent.matched_words else Goal.IMPLEMENT_FEATURE,
             [*accepted, *tests],
-            Confidence.HIGH if is_solid else Confidence.LOW,
+            Confidence.HIGH if has_test_command else Confidence.LOW,
             choices,
             rationale=(
                 *(f"{case.source} has the acceptance criteria of {case.id}" for case in use_cases),
@@ -145,7 +148,7 @@ class _Inference:
                 *(() if choices else (_NO_TEST_COMMAND,)),
             ),
             warnings=self.project.problems,
-            doubts=[] if is_solid else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
+            doubts=[] if has_test_command else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
         )
 
     def _limit_to_use_cases(self, criterion: Criterion, use_cases: Sequence[UseCase]) -> Criterion:
@@ -165,8 +168,8 @@ class _Inference:
         choices = self._choose(purposes)
         if self.intent.goal is Goal.REGRESSION_GATE:
             demanded = self.intent.demanded
-            solid = [choice for choice in choices if not choice.is_guess or choice.chosen[0].purpose in demanded]
-            choices = solid or choices
+            needed = [choice for choice in choices if not choice.is_guess or choice.chosen[0].purpose in demanded]
+            choices = needed or choices
         criteria = self._build_criteria(choices)
         if not criteria and not self.project.is_versioned:
             return self.advisor.refuse_unverifiable()
@@ -204,7 +207,10 @@ class _Inference:
         )
         return Proposal(
             goal,
-            tuple(mark_missing_tool(criterion, self.project, self.find) for criterion in assign_distinct_ids(criteria)),
+            tuple(
+                adapt_to_installed_tools(criterion, self.project, self.find_tool)
+                for criterion in assign_distinct_ids(criteria)
+            ),
             confidence,
             rationale,
             alternatives=tuple(dict.fromkeys(rejected)),

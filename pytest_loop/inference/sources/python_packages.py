@@ -139,11 +139,10 @@ class _Package:
 
     def _locate_requirement(self) -> SourceLine | None:
         """Return the place that requires pytest, or else a conftest file."""
-        for path in self.project.texts:
-            if get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2]):
-                source = self.project.locate(path, _PYTEST_REQUIRED, default=0)
-                if source.line:
-                    return source
+        for path, text in self.project.texts.items():
+            is_here = get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2])
+            if is_here and re.search(_PYTEST_REQUIRED, text, re.MULTILINE):
+                return self.project.locate(path, _PYTEST_REQUIRED)
         conftests = (join_folder(self.folder, name) for name in ("conftest.py", "tests/conftest.py"))
         return next((SourceLine(path) for path in conftests if path in self.project.files), None)
 
