@@ -19,8 +19,7 @@ from pytest_loop.inference.document_requirements import (
     find_statement_check,
     find_subject,
 )
-from pytest_loop.inference.proposal import ProposedRule, render_rules
-from pytest_loop.inference.shape_file import choose_free_name, make_slug
+from pytest_loop.inference.proposal import ProposedRule, choose_free_id, make_slug, render_rules
 from pytest_loop.inference.task_types import API_SPEC, CODE, CONFIG, DOCS
 
 # Longer texts are briefs for agents: not every word in them is a demand.
@@ -190,6 +189,6 @@ def _number_ids(rules: Iterable[ProposedRule]) -> list[ProposedRule]:
     """Return the rules with distinct ids: a duplicate gets a number."""
     by_id: dict[str, ProposedRule] = {}
     for rule in rules:
-        name = choose_free_name(rule.id, by_id)
-        by_id[name] = replace(rule, entry={**rule.entry, "id": name})
+        rule_id = choose_free_id(rule.id, by_id)
+        by_id[rule_id] = replace(rule, entry={**rule.entry, "id": rule_id})
     return list(by_id.values())

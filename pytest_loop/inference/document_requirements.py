@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from pytest_loop.inference.shape_file import make_slug, parse_quoted_command
+from pytest_loop.inference.proposal import make_slug
+from pytest_loop.inference.quoted_commands import build_quoted_check
 from pytest_loop.inference.task_intent import find_content_words
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -238,8 +239,8 @@ _FORBIDDING = re.compile(
 
 def find_statement_check(statement: str, *, is_markdown: bool = True) -> Check | None:
     """Return the check of a sentence such as `MUST include a Changelog section`; None if no machine can decide it."""
-    if command := parse_quoted_command(statement):
-        return command
+    if command_check := build_quoted_check(statement):
+        return command_check
     finders = (find_sections, find_sizes, find_formats, find_links, find_mentions)
     checks = [requirement.check for find in finders for requirement in find(statement)]
     if not is_markdown:

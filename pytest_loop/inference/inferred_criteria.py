@@ -11,11 +11,10 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.command_lines import COVERAGE_PLUGIN, list_requirements, normalize_command
-from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, avoid_plugin, build_coverage_criterion
+from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, build_coverage_criterion, replace_plugin
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
-from pytest_loop.inference.proposal import Criterion, build_command_check
-from pytest_loop.inference.shape_file import choose_free_name
+from pytest_loop.inference.proposal import Criterion, build_command_check, choose_free_id
 from pytest_loop.inference.shell_script import ScriptCommand, needs_shell, split_steps
 from pytest_loop.inference.tool_purposes import LANGUAGES, Purpose, split_names
 
@@ -102,6 +101,21 @@ def _format_target(target: str) -> str:
     return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
+def limit_to_named_tests(criterion: Criterion, project: Project, names: Sequence[str]) -> Criterion:
+    """Limit the project's tests to files that bear one of these names, if there are any: `test_uc_1.py` for `UC-1`."""
+    keys = [_squash(name) for name in names]
+    paths = tuple(path for path in project.find_python_tests() if any(key in _squash(path) for key in keys))
+    if not criterion.is_project_tests or not paths:
+        return criterion
+    command = f"pytest {' '.join(paths)}"
+    description = f"the tests of {', '.join(names)} pass (`{command}`)"
+    return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
+
+
+def _squash(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")
+
+
 def build_tests_exist(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
     """Build the criterion that tests exist; None for a language without usual places."""
     checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
@@ -126,12 +140,12 @@ def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     by_id: dict[str, Criterion] = {}
     for criterion in criteria:
         folder = re.match(r"cd (\S+) &&", criterion.command)
-        name = criterion.id
-        if name in by_id and folder:
-            name = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
-        if name in by_id:
-            name = choose_free_name(criterion.id, by_id)
-        by_id[name] = replace(criterion, id=name)
+        rule_id = criterion.id
+        if rule_id in by_id and folder:
+            rule_id = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
+        if rule_id in by_id:
+            rule_id = choose_free_id(criterion.id, by_id)
+        by_id[rule_id] = replace(criterion, id=rule_id)
     return tuple(by_id.values())
 
 
@@ -168,7 +182,7 @@ def adapt_to_installed_tools(criterion: Criterion, project: Project, find_tool: 
         if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
     )
     missing = next((name for name in required if find_tool(name) is None), "")
-    if missing == COVERAGE_PLUGIN and find_tool("coverage") and (other := avoid_plugin(criterion)):
+    if missing == COVERAGE_PLUGIN and find_tool("coverage") and (other := replace_plugin(criterion)):
         return other
     runner = missing.removeprefix(_MODULE)
     can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.proposal import build_command_check
 from pytest_loop.inference.tool_purposes import TOOLS, split_names
 
 QUOTED = re.compile(r"`([^`\n]{1,300})`")
@@ -19,6 +21,9 @@ _RUN_BEFORE = re.compile(
 _PASSES_AFTER = re.compile(
     r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
     re.IGNORECASE,
+)
+_ONLY_COMMAND = re.compile(
+    r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", re.IGNORECASE
 )
 _ONE_WORD_COMMANDS = frozenset(TOOLS) | split_names("tox nox make")
 
@@ -66,3 +71,9 @@ def parse_commands(completion: str) -> tuple[str, ...]:
     parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
     are_commands = all(is_command(part) or _PROGRAM.match(part) for part in parts)
     return tuple(parts) if are_commands and not _SENTENCE.search(text) else ()
+
+
+def build_quoted_check(text: str) -> dict[str, Any] | None:
+    """Build the check of a text that is only a command in backticks, perhaps with `run` or `passes`."""
+    match = _ONLY_COMMAND.fullmatch(text)
+    return build_command_check(match[1].strip(), None) if match else None

@@ -28,6 +28,7 @@ from pytest_loop.inference.inferred_criteria import (
     build_criterion,
     find_installed_tool,
     find_whole_suite_targets,
+    limit_to_named_tests,
 )
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Criterion, Proposal, RejectedCriterion
@@ -83,9 +84,9 @@ class _Inference:
         if self.task.loop_command:
             return refuse_command(self.task, self.task.loop_command)
         if self.task.commands:
-            return self._propose_commands(*self.task.commands)
+            return self._propose_commands(self.task.commands)
         if self.task.request in [candidate.command_line for candidate in self.candidates if not candidate.is_guess]:
-            return self._propose_commands(self.task.request)
+            return self._propose_commands((self.task.request,))
         if use_cases := find_use_cases(self.project, self.task.text):
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
@@ -99,14 +100,14 @@ class _Inference:
         """Propose the project's tests, with a doubt, for a task that is not in English."""
         rewordings = (f"{self.task.request} until `{command}` passes", *self.advisor.suggest_rewordings())
         return replace(
-            self._propose_commands(command),
+            self._propose_commands((command,)),
             confidence=Confidence.LOW,
             rationale=(f"{ONLY_ENGLISH}: the task may ask for anything",),
             doubt=ONLY_ENGLISH,
             rewordings=tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS],
         )
 
-    def _propose_commands(self, *commands: str) -> Proposal:
+    def _propose_commands(self, commands: Sequence[str]) -> Proposal:
         """Propose the commands that the task spells out."""
         purposes = [_classify_task_command(command, self.intent) for command in commands]
         coverage_goal = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
@@ -135,7 +136,8 @@ class _Inference:
             for number, (text, source) in enumerate(case.criteria, 1)
         ]
         choices = self._choose((Purpose.TEST,))
-        tests = [self._limit_to_use_cases(criterion, use_cases) for criterion in self._build_criteria(choices)]
+        names = [case.id for case in use_cases]
+        tests = [limit_to_named_tests(criterion, self.project, names) for criterion in self._build_criteria(choices)]
         has_test_command = any(choice.confidence is not Confidence.LOW for choice in choices)
         return self._build_proposal(
             self.intent.goal if self.intent.matched_words else Goal.IMPLEMENT_FEATURE,
@@ -150,17 +152,6 @@ class _Inference:
             warnings=self.project.problems,
             doubts=[] if has_test_command else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
         )
-
-    def _limit_to_use_cases(self, criterion: Criterion, use_cases: Sequence[UseCase]) -> Criterion:
-        """Limit the project's tests to files that are named after the use cases, if there are any."""
-        names = [_squash(case.id) for case in use_cases]
-        tests = self.project.find_python_tests()
-        paths = tuple(path for path in tests if any(name in _squash(path) for name in names))
-        if not criterion.is_project_tests or not paths:
-            return criterion
-        command = f"pytest {' '.join(paths)}"
-        description = f"the tests of {', '.join(case.id for case in use_cases)} pass (`{command}`)"
-        return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
     def _propose_project_commands(self) -> Proposal | Refusal:
         """Propose commands of the project for the goal of the task."""
@@ -296,7 +287,3 @@ def _classify_task_command(command: str, intent: Intent) -> Purpose:
     if intent.threshold and "--cov" in command:
         return Purpose.COVERAGE
     return classify_command(command) or Purpose.TEST
-
-
-def _squash(text: str) -> str:
-    return text.lower().replace("-", "").replace("_", "")

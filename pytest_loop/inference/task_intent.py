@@ -26,7 +26,7 @@ PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.DOCUMENTED: (Purpose.DOCS,),
     Goal.BUG_FIXED: (Purpose.TEST,),
 }
-# What a migration or an unclear change may break, and what a task about every check asks for.
+# The purposes that a migration or an unclear change may break, and those of a task about every check.
 WORKING_STATE = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
 ALL_CHECKS = (*WORKING_STATE, Purpose.TYPES)
 _TOOL_GOALS = {
