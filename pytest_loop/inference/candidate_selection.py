@@ -174,10 +174,9 @@ def _compare_layers(
     others = [candidate for candidate in solid if candidate.layer is not layer]
     agreeing = [other for other in others if make_key(other) in keys and other.layer in _AGREEING]
     agreeing_layers = {other.layer for other in agreeing}
-    contradicting = [other for other in others if other.layer in _STATING and other.layer not in agreeing_layers]
-    opposing = contradicting if layer in _STATING else []
-    levels = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
-    is_certain = keys <= {make_key(other) for other in agreeing}
+    stating = [other for other in others if other.layer in _STATING and other.layer not in agreeing_layers]
+    opposing = stating if layer in _STATING else []
+    lacks_agreement = not keys <= {make_key(other) for other in agreeing}
     less_trusted = (
         (other, f"{chosen[0].source.path} is believed before {other.layer.value}")
         for other in others
@@ -185,7 +184,7 @@ def _compare_layers(
     )
     return Choice(
         tuple(chosen),
-        levels[(not is_certain) + bool(opposing)],
+        list(Confidence)[lacks_agreement + bool(opposing)],  # each of them costs one level
         tuple(agreeing),
         tuple(opposing),
         (*rejected, *less_trusted),

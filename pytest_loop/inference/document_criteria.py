@@ -32,12 +32,12 @@ _WITHOUT_USAGE = re.compile(
     re.IGNORECASE,
 )
 Finder = Callable[[str], Iterator[Requirement]]
-_OF_PROSE: tuple[Finder, ...] = (find_sections, find_subject, find_names)
+_PROSE_FINDERS: tuple[Finder, ...] = (find_sections, find_subject, find_names)
 _FINDERS: dict[str, tuple[Finder, ...]] = {
     API_SPEC: (find_version, find_endpoints, find_entities),
     CODE: (find_names,),
     CONFIG: (find_keys, find_names, find_ports),
-    DOCS: _OF_PROSE,
+    DOCS: _PROSE_FINDERS,
 }
 
 
@@ -125,20 +125,20 @@ def draft_criteria(template: str, words: str, task: DocumentTask, *, can_judge: 
 
 def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[ProposedRule]:
     """Yield the rules for what the task and its ideal result name."""
-    finders = (*_FINDERS.get(template, _OF_PROSE), find_sizes)
+    finders = (*_FINDERS.get(template, _PROSE_FINDERS), find_sizes)
     # An ideal result describes the document in free words: their subject is not looked for.
-    of_ideal = [find for find in finders if find not in (find_subject, find_entities)]
+    ideal_finders = [find for find in finders if find not in (find_subject, find_entities)]
     requirements = {
         requirement.description: (requirement, place)
-        for text, place, finders_of_text in (
-            (task.ideal, "the ideal result", of_ideal),
+        for text, place, text_finders in (
+            (task.ideal, "the ideal result", ideal_finders),
             (task.text, "the task", finders),
         )
-        for find in finders_of_text
+        for find in text_finders
         for requirement in find(text[:MAX_TEXT_LENGTH])
     }
     if template == DOCS and not any(requirement.name == "sections" for requirement, _ in requirements.values()):
-        yield from _allow_no_usage(task.text)
+        yield from _list_rules_without_usage(task.text)
     for requirement, place in requirements.values():
         yield _build_requirement_rule(requirement, f"`{requirement.words}` in {place}", template == DOCS)
 
@@ -159,8 +159,8 @@ def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedR
     return ProposedRule(entry | (is_judged if can_judge else is_found), reason=f"`{requirement.words}` in the task")
 
 
-def _allow_no_usage(task: str) -> Iterator[ProposedRule]:
-    """Yield a rule without the sections about usage, for documents that need none."""
+def _list_rules_without_usage(task: str) -> Iterator[ProposedRule]:
+    """Yield a rule in place of the template's that asks for no section about usage, for documents that need none."""
     if match := _WITHOUT_USAGE.search(task[:MAX_TEXT_LENGTH]):
         entry = {"id": SECTIONS_RULE, "description": "No section is empty", "check": _NO_EMPTY_SECTIONS}
         yield ProposedRule(entry, reason=f"`{match[0]}` in the task")

@@ -116,7 +116,7 @@ def _squash(text: str) -> str:
     return text.lower().replace("-", "").replace("_", "")
 
 
-def build_tests_exist(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
+def build_tests_exist_criterion(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
     """Build the criterion that tests exist; None for a language without usual places."""
     checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
     if not checks:

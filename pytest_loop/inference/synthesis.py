@@ -257,7 +257,7 @@ class _Inference:
     def _list_additions(self, choices: Sequence[Choice]) -> Iterator[Criterion]:
         """Yield criteria without a command: tests for new code exist, and the completion in the task's words."""
         if self.intent.goal is Goal.IMPLEMENT_FEATURE:
-            yield from filter(None, map(self.doubts.build_missing_tests, choices))
+            yield from filter(None, map(self.doubts.build_tests_criterion, choices))
         if self.doubts.has_unmeasured_completion:
             yield Criterion("a.task.completion", self.task.completion, check=self.task.completion)
 

@@ -47,8 +47,8 @@ class ParsedTask:
 
 def parse_task(text: str) -> ParsedTask:
     """Parse a text; without any of the known phrases it is the task as it stands."""
-    words = text.strip()
-    rest, alias = _extract_alias(words)
+    stripped = text.strip()
+    rest, alias = _extract_alias(stripped)
     rest, limit = extract_iteration_limit(rest)
     rest, seconds = extract_time_limit(rest)
     rest, route = _extract_route(rest)
@@ -58,17 +58,17 @@ def parse_task(text: str) -> ParsedTask:
     task, completion = _tidy(task), explicit_completion or completion
     return ParsedTask(
         text=text,
-        request=request or completion or words,
+        request=request or completion or stripped,
         task=task or (_derive_task(completion) if completion else ""),
         completion=completion,
-        commands=tuple(dict.fromkeys((*find_commands(words), *parse_commands(completion)))),
+        commands=tuple(dict.fromkeys((*find_commands(stripped), *parse_commands(completion)))),
         iteration_limit=limit,
         time_limit=seconds,
         alias=alias,
         route=route,
         needs_context=not task and not completion,
-        skips_gates=_skips_gates(words),
-        loop_command=find_loop_command(_strip_prefix(words)),
+        skips_gates=_skips_gates(stripped),
+        loop_command=find_loop_command(_strip_prefix(stripped)),
     )
 
 
@@ -136,27 +136,27 @@ def _derive_task(completion: str) -> str:
 # -- phrases that start a loop
 
 _A_LOOP = r"an? (?:\w+[ -]){0,3}loop"
+_START_A_LOOP = rf"(?:run|start|launch) {_A_LOOP}(?: in the background)?"
 _PREFIXES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"/goal\s+",
         r"/(?:ralph|al|agent-loop|aif-loop|loop)\s+(?:new\s+)?",
         r"(?:ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*",
-        rf"(?:please\s+)?(?:also\s+)?(?:run|start|launch) {_A_LOOP}(?: in the background)?"
-        r"(?:\s+(?:to|for|that|which)\s+|:\s*)",
+        rf"(?:please\s+)?(?:also\s+)?{_START_A_LOOP}(?:\s+(?:to|for|that|which)\s+|:\s*)",
     )
 )
 _RALPH_THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
-_UNTIL = re.compile(
+_KEEP_GOING_UNTIL = re.compile(
     rf"{CLAUSE}(?:keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
 )
 _UNTIL_COMMAND = re.compile(r"\s+until\s+(?=`)", re.IGNORECASE)
-_GREEN = re.compile(
+_FIX_UNTIL_GREEN = re.compile(
     rf"{CLAUSE}fix(?P<object>[^.;\n]{{0,80}}?)\s+until\s+"
     r"(?:(?:it|all|everything|they)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
     re.IGNORECASE,
 )
-_PASSES = re.compile(
+_RUN_UNTIL_PASSES = re.compile(
     rf"{CLAUSE}run(?P<object>(?:[^.;\n]|\.(?=[\w/])){{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\b\s*)?"
     r"(?:pass(?:es)?|succeeds?|(?:is|are|['\u2019]s|['\u2019]re)?\s*(?:clean|green|happy|quiet))\b[.!]?",
     re.IGNORECASE,
@@ -178,11 +178,11 @@ def _split_phrase(text: str) -> tuple[str, str]:
     """Return the task and its completion."""
     if match := _RALPH_THIS.match(text):
         return text[match.end() :], ""
-    if match := _UNTIL.search(text) or _UNTIL_COMMAND.search(text):
+    if match := _KEEP_GOING_UNTIL.search(text) or _UNTIL_COMMAND.search(text):
         end = _SENTENCE_END.search(text, match.end())
         completion = text[match.end() : end.start() if end else None].strip()
         return _join(text[: match.start()], text[end.end() :] if end else ""), completion
-    for pattern in (_GREEN, _PASSES):
+    for pattern in (_FIX_UNTIL_GREEN, _RUN_UNTIL_PASSES):
         if match := pattern.search(text):
             target = match["object"].strip()
             task = _join(text[: match.start()], f"fix {target or 'the failing tests'}{text[match.end() :]}")
@@ -207,9 +207,9 @@ def _tidy(text: str) -> str:
 # -- route
 
 # Only phrases about the run itself: a background job or an external service may be part of the task.
-_START = r"(?:run|loop|work on|do|start|keep|launch|execute)"
+_START_VERB = r"(?:run|loop|work on|do|start|keep|launch|execute)"
 _THIS = r"(?:this|it|that|the loop)"
-_THE_RUN = rf"\b{_START}\s+(?:{_THIS}|{_A_LOOP})\b"
+_THE_RUN = rf"\b{_START_VERB}\s+(?:{_THIS}|{_A_LOOP})\b"
 _BACKGROUND = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -229,7 +229,7 @@ _CIRCUMSTANCE = (
 )
 # A clause that only says where to run.
 _RUN_CLAUSE = re.compile(
-    rf"{CLAUSE}(?:please )?{_START} {_THIS}(?:,? (?:and )?{_CIRCUMSTANCE}){{1,6}}[.!:]?",
+    rf"{CLAUSE}(?:please )?{_START_VERB} {_THIS}(?:,? (?:and )?{_CIRCUMSTANCE}){{1,6}}[.!:]?",
     re.IGNORECASE,
 )
 _AT_END = re.compile(rf"\b{_PLACE}(?:,? (?:and )?{_CIRCUMSTANCE}){{0,6}}[.!]?(?=$|[,;:\n]|\s)", re.IGNORECASE)
