@@ -153,10 +153,10 @@ def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool
 
 def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedRule:
     """Return the rule of an addition: an agent judges it; without one, its words are looked for, and do not block."""
-    is_judged = {"check": f"The document has {requirement.words}."}
-    is_found = {"severity": "warn", "check": requirement.check}
-    entry = {"id": f"a.task.{requirement.name}", "description": requirement.description}
-    return ProposedRule(entry | (is_judged if can_judge else is_found), reason=f"`{requirement.words}` in the task")
+    sentence = f"The document has {requirement.words}."
+    check = {"check": sentence} if can_judge else {"severity": "warn", "check": requirement.check}
+    entry = {"id": f"a.task.{requirement.name}", "description": requirement.description, **check}
+    return ProposedRule(entry, reason=f"`{requirement.words}` in the task")
 
 
 def _list_rules_without_usage(task: str) -> Iterator[ProposedRule]:

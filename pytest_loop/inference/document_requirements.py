@@ -102,12 +102,9 @@ def find_sizes(text: str) -> Iterator[Requirement]:
         bound = (match["bound"] or match["last_bound"]).lower()
         unit = (match["unit"] or match["last_unit"]).lower()
         count = int((match["count"] or match["last_count"]).replace(",", ""))
-        if bound in (*_AT_LEAST, *_MORE, "more"):
-            limits, words = {"min": count + (bound in _MORE)}, "at least"
-        else:
-            limits, words = {"max": count - (bound in _LESS)}, "at most"
-        number = next(iter(limits.values()))
-        yield Requirement("size", f"It has {words} {number} {unit}", {"size": {unit: limits}}, match[0])
+        number = count + (bound in _MORE) - (bound in _LESS)
+        words, limit = ("at least", "min") if bound in (*_AT_LEAST, *_MORE, "more") else ("at most", "max")
+        yield Requirement("size", f"It has {words} {number} {unit}", {"size": {unit: {limit: number}}}, match[0])
 
 
 def find_formats(text: str) -> Iterator[Requirement]:

@@ -37,12 +37,12 @@ from pytest_loop.inference.sources.project_documents import UseCase, find_ci_dem
 from pytest_loop.inference.task_intent import ALL_CHECKS, PURPOSES, Intent, classify_task
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.task_refusal import (
-    MAX_REWORDINGS,
     ONLY_ENGLISH,
     Refusal,
     TaskAdvisor,
     find_gaps,
     is_foreign_language,
+    limit_rewordings,
     refuse_command,
 )
 from pytest_loop.inference.tool_purposes import Purpose
@@ -104,7 +104,7 @@ class _Inference:
             confidence=Confidence.LOW,
             rationale=(f"{ONLY_ENGLISH}: the task may ask for anything",),
             doubt=ONLY_ENGLISH,
-            rewordings=tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS],
+            rewordings=limit_rewordings(rewordings),
         )
 
     def _propose_commands(self, commands: Sequence[str]) -> Proposal:

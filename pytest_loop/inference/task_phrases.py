@@ -248,7 +248,7 @@ def _extract_route(text: str) -> tuple[str, Route]:
 # -- questions
 
 _WITHOUT_ASKING = re.compile(
-    r"(?:\b(?:please\s+)?(?:proceed|go (?:on|ahead)|continue|run|work|do (?:it|this|so))\s+)?"
+    r"(?:\bdo so\s+)?"
     r"\bwithout (?:asking|(?:any |further )?(?:confirm(?:ation|ing)|questions))"
     r"(?: (?:me|us|anyone|again|first|anything|in between))*\s*(?=$|[.,;:!)]|\b(?:and|then|but)\b)",
     re.IGNORECASE,

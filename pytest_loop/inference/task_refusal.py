@@ -119,7 +119,9 @@ class TaskAdvisor:
             return Refusal(sentence, rewordings=(f"{self.task.request} `{_USUAL_COMMANDS[Purpose.TEST]}`",))
         problem = "there is no task in" if self.task.needs_context else "this cannot be measured"
         text = shorten(self.task.text)
-        return Refusal(f"{problem}: {text}" if text else "there is no task", gaps, _limit(self._list_project_tasks()))
+        return Refusal(
+            f"{problem}: {text}" if text else "there is no task", gaps, limit_rewordings(self._list_project_tasks())
+        )
 
     def refuse_unverifiable(self) -> Refusal:
         """Refuse a clear task in a project in which nothing is verified."""
@@ -131,7 +133,7 @@ class TaskAdvisor:
 
     def suggest_rewordings(self) -> tuple[str, ...]:
         """Suggest three tasks with a command that decides them, the closest to the original first."""
-        return _limit((*self._list_similar_tasks(), *self._list_project_tasks()))
+        return limit_rewordings((*self._list_similar_tasks(), *self._list_project_tasks()))
 
     def _list_similar_tasks(self) -> Iterable[str]:
         """Yield the task with commands of the project, or with usual commands if it has none."""
@@ -192,7 +194,8 @@ class TaskAdvisor:
         )
 
 
-def _limit(rewordings: Iterable[str]) -> tuple[str, ...]:
+def limit_rewordings(rewordings: Iterable[str]) -> tuple[str, ...]:
+    """Return the first three distinct rewordings."""
     return tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS]
 
 
