@@ -12,7 +12,7 @@ from pytest_loop.inference.command_candidate import Goal
 from pytest_loop.inference.document_types import DOCUMENT_TYPES, choose_document_name, find_document_path
 from pytest_loop.inference.task_intent import classify_task
 from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.inference.task_types import is_change
+from pytest_loop.inference.task_types import is_edit_of_existing
 from pytest_loop.settings.settings import Settings
 
 
@@ -50,7 +50,7 @@ def locate_document(settings: Settings, template: str, task: str, folder: Path) 
     """Return the path of a document that no rule file names."""
     name = choose_document_name(template, task)
     path = resolve_artifact(settings) or _find_task_path(settings.root, task)
-    if path is None and is_change(task) and (settings.root / name).is_file():
+    if path is None and is_edit_of_existing(task) and (settings.root / name).is_file():
         path = settings.root / name
     return check_format(path or folder / name, template)
 

@@ -12,7 +12,7 @@ from pytest_loop.cli.task import DocumentDraft, SetupAnswers, TaskContext, can_a
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Phase
 from pytest_loop.inference.command_candidate import Confidence
 from pytest_loop.inference.document_criteria import DocumentCriteria, DocumentTask, InheritedRule, draft_criteria
-from pytest_loop.inference.task_types import TaskType, detect_task_type, list_documents
+from pytest_loop.inference.task_types import TaskType, detect_task_type, list_document_types
 from pytest_loop.rules.sources import list_templates, read_template
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
@@ -48,7 +48,7 @@ def find_task_type(settings: Settings, context: TaskContext) -> TaskType | None:
     task = context.task
     if settings.workspace.workspace or task.commands or task.completion:
         return None
-    if len(documents := list_documents(task.task)) > 1:
+    if len(documents := list_document_types(task.task)) > 1:
         names = ", ".join(f"`{document.words}`" for document in documents)
         raise UnclearError(f"this asks for several documents ({names}), and a run writes one: name one in the task")
     task_type = detect_task_type(task.task)

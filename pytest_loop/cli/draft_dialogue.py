@@ -21,7 +21,7 @@ from pytest_loop.cli.task import TaskContext, can_ask
 from pytest_loop.core.model.rules import TESTS_SOURCE
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
-from pytest_loop.inference.task_types import detect_task_type, list_documents
+from pytest_loop.inference.task_types import detect_task_type, list_document_types
 from pytest_loop.run.console import YES, Console
 from pytest_loop.run.questions import YES_BY_DEFAULT
 from pytest_loop.run.sessions import SessionFactory
@@ -74,7 +74,7 @@ class DraftDialogue:
     def _set_up(self) -> None:
         """Ask for everything that the words of the task do not say."""
         task = self.context.task
-        suggestion = next(iter(list_documents(task.task)), None) or detect_task_type(task.task)
+        suggestion = next(iter(list_document_types(task.task)), None) or detect_task_type(task.task)
         questions = SetupQuestions(self.console, lambda answers: draft_answered_criteria(self.context, answers))
         limit = task.iteration_limit or self.context.project.max_iterations or self.settings.limits.max_iterations
         answers = questions.ask(self.context.answers, suggestion.template if suggestion else "", limit)

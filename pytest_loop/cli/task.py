@@ -20,7 +20,7 @@ from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, ProjectContext, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
 from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, render_rule_file
-from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
+from pytest_loop.inference.shape_file import SHAPE_FILE
 from pytest_loop.inference.synthesis import infer_criteria
 from pytest_loop.inference.task_phrases import ParsedTask, Route, add_task, parse_task
 from pytest_loop.inference.task_refusal import Refusal, refuse_command

@@ -9,7 +9,6 @@ from pytest_loop.inference.document_requirements import (
     MAX_NAMES,
     Requirement,
     find_subject,
-    join_names,
     make_remark,
     stem_word,
 )
@@ -53,7 +52,7 @@ def find_endpoints(text: str) -> Iterator[Requirement]:
     paths = {"type": "object", "required": list(endpoints), "properties": schema}
     check = {"json_schema": {"type": "object", "required": ["paths"], "properties": {"paths": paths}}}
     names = [f"{' '.join(methods).upper()} {path}".strip() for path, methods in endpoints.items()]
-    yield Requirement("endpoints", f"It describes {join_names(names)}", check, join_names(names))
+    yield Requirement("endpoints", f"It describes {', '.join(names)}", check, ", ".join(names))
 
 
 def find_entities(text: str) -> Iterator[Requirement]:
@@ -65,7 +64,7 @@ def find_entities(text: str) -> Iterator[Requirement]:
         yield from find_subject(text)
         return
     check = {"matches": [_match_path(name) for name in names], "ignore_case": True}
-    yield Requirement("entities", f"It has paths for {join_names(names)}", check, join_names(names))
+    yield Requirement("entities", f"It has paths for {', '.join(names)}", check, ", ".join(names))
 
 
 def _match_path(name: str) -> str:

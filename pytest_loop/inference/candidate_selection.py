@@ -59,7 +59,7 @@ def choose_candidates(
 
     relevant = [candidate for candidate in candidates if candidate.purpose is purpose]
     pool = _limit_to_scope(relevant, task)
-    solid = [candidate for candidate in pool if not (candidate.is_guess or candidate.is_trivial)]
+    solid = [candidate for candidate in pool if candidate.is_solid]
     layers = ([candidate for candidate in solid if candidate.layer is layer] for layer in TRUST_ORDER)
     guesses = [candidate for candidate in pool if candidate.is_guess]
     level = next(filter(None, layers), None) or guesses or pool
@@ -86,8 +86,11 @@ def choose_named(
     tool: NamedTool, candidates: Sequence[CommandCandidate], task: str, whole_suite: Collection[str]
 ) -> Choice:
     """Choose the project's call of a tool that the task names, or else its usual call; both are certain."""
-    solid = (candidate for candidate in candidates if not (candidate.is_guess or candidate.is_trivial))
-    calls = [candidate for candidate in solid if any(map(tool.is_called_by, (candidate.command, candidate.script)))]
+    calls = [
+        candidate
+        for candidate in candidates
+        if candidate.is_solid and any(map(tool.is_called_by, (candidate.command, candidate.script)))
+    ]
     choice = choose_candidates(tool.purpose, calls, task, whole_suite)
     if choice:
         return replace(choice, confidence=Confidence.HIGH)
@@ -97,44 +100,42 @@ def choose_named(
 
 def _limit_to_languages(pool: Sequence[CommandCandidate], words: Collection[str]) -> list[CommandCandidate]:
     """Return the commands without those for other languages than the named ones; all if none would be left."""
-    named = {_LANGUAGE_WORDS[word] for word in words if word in _LANGUAGE_WORDS}
-    languages = [(candidate, candidate.family or find_language(candidate.command)) for candidate in pool]
-    return [candidate for candidate, language in languages if not (named and language) or language in named] or list(
-        pool
-    )
+    languages = {_LANGUAGE_WORDS[word] for word in words if word in _LANGUAGE_WORDS}
+    if not languages:
+        return list(pool)
+    allowed = ("", *languages)  # the language of a command may be unknown
+    limited = [candidate for candidate in pool if (candidate.family or find_language(candidate.command)) in allowed]
+    return limited or list(pool)
 
 
 def _limit_to_scope(candidates: Sequence[CommandCandidate], task: str) -> list[CommandCandidate]:
     """Return the commands for the languages, in the folders, of the suites that the task names; all without a name."""
-    text = task.lower()
-    pool = _limit_to_languages(candidates, _split_words(text))
-    folders = {candidate.folder for candidate in pool if _is_named(candidate.folder.lower(), text)}
-    scoped = [candidate for candidate in pool if any(_is_below(candidate.folder, folder) for folder in folders)]
-    suites = _SUITES.intersection(_split_words(text))
-    limited = scoped or list(pool)
-    return [
-        candidate
-        for candidate in limited
-        if suites.intersection(_split_words(f"{candidate.command} {candidate.folder}"))
-    ] or limited
+    words = _split_words(task)
+    pool = _limit_to_languages(candidates, words)
+    folders = {candidate.folder for candidate in pool if _names_folder(task.lower(), candidate.folder.lower())}
+    in_folders = [
+        candidate for candidate in pool if any(f"{candidate.folder}/".startswith(f"{folder}/") for folder in folders)
+    ]
+    pool = in_folders or pool
+    suites = _SUITES.intersection(words)
+    of_suites = [
+        candidate for candidate in pool if suites.intersection(_split_words(f"{candidate.command} {candidate.folder}"))
+    ]
+    return of_suites or pool
 
 
 def _split_words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
 
 
-def _is_below(folder: str, parent: str) -> bool:
-    return folder == parent or folder.startswith(f"{parent}/")
-
-
-def _is_named(folder: str, text: str) -> bool:
+def _names_folder(text: str, folder: str) -> bool:
     """Return whether a text names a folder by its path or by its last part."""
     name = re.escape(folder.rpartition("/")[2])
     return bool(folder) and (folder in text or re.search(rf"(?<![\w-]){name}(?![\w-])", text) is not None)
 
 
 def _drop_parts(level: Sequence[CommandCandidate], make_key: _Key) -> list[CommandCandidate]:
-    """Return the commands of a layer without duplicates and parts of others; of manifests, only the closest."""
+    """Return the commands of a layer without duplicates and parts of others; of manifests, one for each folder."""
     closest = _choose_for_folders(level) if level[0].layer is Layer.MANIFESTS else level
     by_key: dict[tuple[str, ...], CommandCandidate] = {}
     for candidate in closest:
@@ -145,18 +146,19 @@ def _drop_parts(level: Sequence[CommandCandidate], make_key: _Key) -> list[Comma
 def _choose_for_folders(candidates: Sequence[CommandCandidate]) -> list[CommandCandidate]:
     """Return one command for each folder and language.
 
-    A language at the root covers the folders below it, and a task runner counts only without a language beside it.
+    A language at the root covers the folders below it. A task runner counts only without a language beside it, and
+    below the root only if no command stands there.
     """
-    best: dict[tuple[str, str], CommandCandidate] = {}
+    closest: dict[tuple[str, str], CommandCandidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.rank):
-        best.setdefault((candidate.folder, candidate.family), candidate)
-    at_root = {family for folder, family in best if not folder}
-    with_language = {folder for folder, family in best if family}
+        closest.setdefault((candidate.folder, candidate.family), candidate)
+    families_at_root = {family for folder, family in closest if not folder}
+    folders_with_language = {folder for folder, family in closest if family}
     return [
         candidate
-        for (folder, family), candidate in best.items()
-        if not (folder and (family in at_root or (not family and at_root)))
-        and not (not family and folder in with_language)
+        for (folder, family), candidate in closest.items()
+        if not (folder and (family in families_at_root or (not family and families_at_root)))
+        and (family or folder not in folders_with_language)
     ]
 
 
@@ -172,10 +174,9 @@ def _compare_layers(
     others = [candidate for candidate in solid if candidate.layer is not layer]
     agreeing = [other for other in others if make_key(other) in keys and other.layer in _AGREEING]
     agreeing_layers = {other.layer for other in agreeing}
-    contradicting = [other for other in others if other.layer in _STATING and other.layer not in agreeing_layers]
-    opposing = contradicting if layer in _STATING else []
-    levels = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
-    is_certain = keys <= {make_key(other) for other in agreeing}
+    stating = [other for other in others if other.layer in _STATING and other.layer not in agreeing_layers]
+    opposing = stating if layer in _STATING else []
+    lacks_agreement = not keys <= {make_key(other) for other in agreeing}
     less_trusted = (
         (other, f"{chosen[0].source.path} is believed before {other.layer.value}")
         for other in others
@@ -183,7 +184,7 @@ def _compare_layers(
     )
     return Choice(
         tuple(chosen),
-        levels[(not is_certain) + bool(opposing)],
+        list(Confidence)[lacks_agreement + bool(opposing)],  # each of them costs one level
         tuple(agreeing),
         tuple(opposing),
         (*rejected, *less_trusted),

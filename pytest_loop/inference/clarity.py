@@ -113,15 +113,15 @@ _ADVICE = {
 }
 
 
-def score_clarity(draft: ClarityFacts) -> Clarity:
+def score_clarity(facts: ClarityFacts) -> Clarity:
     """Score a draft in five dimensions by what the user said: words of the task, rules and options, not defaults."""
     return Clarity(
         (
-            DimensionScore("outcome", *_score_outcome(draft)),
-            DimensionScore("scope", *_score_scope(draft)),
-            DimensionScore("constraints", *_score_constraints(draft)),
-            DimensionScore("success", *_score_success(draft)),
-            DimensionScore("done", *_score_done(draft)),
+            DimensionScore("outcome", *_score_outcome(facts)),
+            DimensionScore("scope", *_score_scope(facts)),
+            DimensionScore("constraints", *_score_constraints(facts)),
+            DimensionScore("success", *_score_success(facts)),
+            DimensionScore("done", *_score_done(facts)),
         )
     )
 
@@ -136,29 +136,29 @@ def find_strictest_shape(shapes: Iterable[Shape]) -> Shape:
     return max(shapes, key=list(Shape).index)
 
 
-def _score_outcome(draft: ClarityFacts) -> tuple[int, str]:
-    if rules := draft.decisive_rules:
+def _score_outcome(facts: ClarityFacts) -> tuple[int, str]:
+    if rules := facts.decisive_rules:
         return 2, f"{format_count(len(rules), 'rule')} that a machine decides: {_list_ids(rules)}"
-    if number := METRIC.search(draft.task):
+    if number := METRIC.search(facts.task):
         return 2, f"`{number[0].strip()}` in the task"
-    if any(rule.is_default for rule in draft.rules):
+    if any(rule.is_default for rule in facts.rules):
         return 1, "a template judges, and the task names no result of its own"
-    if objects := find_concrete_objects(draft.task):
+    if objects := find_concrete_objects(facts.task):
         return 1, f"`{objects[0]}` in the task, and no machine decides it"
-    if draft.rules:
-        return 1, f"{_list_ids(draft.rules)}, and no machine decides it"
+    if facts.rules:
+        return 1, f"{_list_ids(facts.rules)}, and no machine decides it"
     return 0, "nothing that could be true in the end is named"
 
 
-def _score_scope(draft: ClarityFacts) -> tuple[int, str]:
-    name = PurePosixPath(draft.artifact).name
-    if draft.artifact and draft.is_artifact_named:
-        return 2, f"only {draft.artifact} may change"
-    if draft.allow:
-        return 2, f"only {', '.join(draft.allow)} may change"
-    if path := PATH.search(draft.task):
+def _score_scope(facts: ClarityFacts) -> tuple[int, str]:
+    name = PurePosixPath(facts.artifact).name
+    if facts.artifact and facts.is_artifact_named:
+        return 2, f"only {facts.artifact} may change"
+    if facts.allow:
+        return 2, f"only {', '.join(facts.allow)} may change"
+    if path := PATH.search(facts.task):
         return 2, f"`{path[0]}` in the task"
-    if words := find_content_words(draft.task):
+    if words := find_content_words(facts.task):
         place = f"{name} is only a default" if name else "every file may change"
         return 1, f"`{words[0]}` in the task, and {place}"
     if name:
@@ -166,26 +166,26 @@ def _score_scope(draft: ClarityFacts) -> tuple[int, str]:
     return 0, "no part of the project is named"
 
 
-def _score_constraints(draft: ClarityFacts) -> tuple[int, str]:
-    forbidden = sum(rule.must_not for rule in draft.rules)
-    words = dict.fromkeys(match[0].lower() for match in _CONSTRAINT.finditer(draft.task))
+def _score_constraints(facts: ClarityFacts) -> tuple[int, str]:
+    forbidden = sum(rule.must_not for rule in facts.rules)
+    words = dict.fromkeys(match[0].lower() for match in _CONSTRAINT.finditer(facts.task))
     constraints = [
         *([format_count(forbidden, "must-not rule")] if forbidden else []),
-        *([f"edits only in {', '.join(draft.allow)}"] if draft.allow else []),
+        *([f"edits only in {', '.join(facts.allow)}"] if facts.allow else []),
         *(f"`{word}` in the task" for word in words),
-        *([f"a limit of {', '.join(draft.limits)}"] if draft.limits else []),
+        *([f"a limit of {', '.join(facts.limits)}"] if facts.limits else []),
     ]
     return min(2, len(constraints)), "; ".join(constraints) or "nothing that you said limits how it is done"
 
 
-def _score_success(draft: ClarityFacts) -> tuple[int, str]:
-    kinds = list(dict.fromkeys(rule.kind for rule in draft.rules if not rule.must_not))
+def _score_success(facts: ClarityFacts) -> tuple[int, str]:
+    kinds = list(dict.fromkeys(rule.kind for rule in facts.rules if not rule.must_not))
     return min(2, len(kinds)), f"verified by {', '.join(kinds)}" if kinds else "nothing verifies it"
 
 
-def _score_done(draft: ClarityFacts) -> tuple[int, str]:
-    blocking = [rule for rule in draft.rules if rule.is_blocking and not rule.must_not]
-    if rules := draft.decisive_rules:
+def _score_done(facts: ClarityFacts) -> tuple[int, str]:
+    blocking = [rule for rule in facts.rules if rule.is_blocking and not rule.must_not]
+    if rules := facts.decisive_rules:
         return 2, f"it is done when {_list_ids(rules)} {'passes' if len(rules) == 1 else 'pass'}"
     if any(rule.is_decisive for rule in blocking):
         return 1, "the template says when it is done, and the task does not"

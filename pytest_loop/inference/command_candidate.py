@@ -87,6 +87,11 @@ class CommandCandidate:
     script: str = ""
 
     @property
+    def is_solid(self) -> bool:
+        """Whether the project names the command, and its result depends on the code."""
+        return not (self.is_guess or self.is_trivial)
+
+    @property
     def command_line(self) -> str:
         """The command line that runs the command from the root of the project."""
         return f"cd {shlex.quote(self.folder)} && {self.command}" if self.folder else self.command

@@ -68,10 +68,7 @@ def strip_wrappers(command: str) -> list[str]:
 
 def _drop_wrappers(words: list[str]) -> list[str]:
     while words:
-        if ASSIGNMENT.fullmatch(words[0]):
-            words = words[1:]
-            continue
-        is_plain = words[0] in _PLAIN_WRAPPERS
+        is_plain = words[0] in _PLAIN_WRAPPERS or ASSIGNMENT.fullmatch(words[0])
         if not is_plain and not _WRAPPERS.get(words[0], frozenset()).intersection(words[1:2]):
             return words
         words = words[1:] if is_plain else words[2:]

@@ -61,28 +61,31 @@ def build_coverage_criterion(candidate: CommandCandidate, project: Project, goal
 
 def build_baseline_check(criterion: Criterion) -> dict[str, Any]:
     """Return the check that measures before the run: a suite that fails has a number, too."""
-    check: dict[str, Any] = dict(criterion.check) if isinstance(criterion.check, dict) else {}
-    return check | {"metric": check["metric"] | {"command": criterion.command.replace(" && ", " ; ")}}
+    return _change_metric(criterion, command=criterion.command.replace(" && ", " ; "))
+
+
+def _change_metric(criterion: Criterion, **values: Any) -> dict[str, Any]:
+    """Return the check of a criterion with other values in its metric."""
+    check = get_mapping(criterion.check)
+    return {**check, "metric": {**check["metric"], **values}}
 
 
 def set_baseline(criterion: Criterion, number: float) -> Criterion:
     """Return a criterion that asks for growth with the number to exceed; nothing exceeds 100 %."""
-    check: dict[str, Any] = dict(criterion.check) if isinstance(criterion.check, dict) else {}
     threshold = NumericGoal(">", number) if number < 100 else NumericGoal(">=", 100)
-    metric = check["metric"] | {"op": threshold.op, "value": threshold.value}
+    check = _change_metric(criterion, op=threshold.op, value=threshold.value)
     description = criterion.description.replace("than before", f"than the {number:g} % before")
-    return replace(criterion, description=description, check=check | {"metric": metric}, needs_baseline=False)
+    return replace(criterion, description=description, check=check, needs_baseline=False)
 
 
-def avoid_plugin(criterion: Criterion) -> Criterion | None:
-    """Return the same measurement by coverage itself, for an environment without pytest-cov; None if it is another."""
+def replace_plugin(criterion: Criterion) -> Criterion | None:
+    """Return the same measurement without pytest-cov, by coverage itself; None for other commands."""
     call = re.fullmatch(r"pytest --cov(?:=(?P<folder>\S+))? --cov-report=term", criterion.command)
-    if not call or not isinstance(criterion.check, dict):
+    if not call or "metric" not in get_mapping(criterion.check):
         return None
     source = f" --source={call['folder']}" if call["folder"] else ""
     command = f"coverage run{source} -m pytest && coverage report"
-    metric = criterion.check["metric"] | {"command": command}
-    check = criterion.check | {"metric": metric, "shell": True}
+    check = {**_change_metric(criterion, command=command), "shell": True}
     description = criterion.description.replace(f"`{criterion.command}`", f"`{command}`")
     return replace(criterion, description=description, command=command, check=check)
 

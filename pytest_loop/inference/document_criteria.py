@@ -19,8 +19,7 @@ from pytest_loop.inference.document_requirements import (
     find_statement_check,
     find_subject,
 )
-from pytest_loop.inference.proposal import ProposedRule, render_rules
-from pytest_loop.inference.shape_file import choose_free_name, make_slug
+from pytest_loop.inference.proposal import ProposedRule, choose_free_id, make_slug, render_rules
 from pytest_loop.inference.task_types import API_SPEC, CODE, CONFIG, DOCS
 
 # Longer texts are briefs for agents: not every word in them is a demand.
@@ -33,12 +32,12 @@ _WITHOUT_USAGE = re.compile(
     re.IGNORECASE,
 )
 Finder = Callable[[str], Iterator[Requirement]]
-_OF_PROSE: tuple[Finder, ...] = (find_sections, find_subject, find_names)
+_PROSE_FINDERS: tuple[Finder, ...] = (find_sections, find_subject, find_names)
 _FINDERS: dict[str, tuple[Finder, ...]] = {
     API_SPEC: (find_version, find_endpoints, find_entities),
     CODE: (find_names,),
     CONFIG: (find_keys, find_names, find_ports),
-    DOCS: _OF_PROSE,
+    DOCS: _PROSE_FINDERS,
 }
 
 
@@ -126,21 +125,21 @@ def draft_criteria(template: str, words: str, task: DocumentTask, *, can_judge: 
 
 def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[ProposedRule]:
     """Yield the rules for what the task and its ideal result name."""
-    finders = (*_FINDERS.get(template, _OF_PROSE), find_sizes)
+    finders = (*_FINDERS.get(template, _PROSE_FINDERS), find_sizes)
     # An ideal result describes the document in free words: their subject is not looked for.
-    of_ideal = [find for find in finders if find not in (find_subject, find_entities)]
-    found = {
+    ideal_finders = [find for find in finders if find not in (find_subject, find_entities)]
+    requirements = {
         requirement.description: (requirement, place)
-        for text, place, finders_of_text in (
-            (task.ideal, "the ideal result", of_ideal),
+        for text, place, text_finders in (
+            (task.ideal, "the ideal result", ideal_finders),
             (task.text, "the task", finders),
         )
-        for find in finders_of_text
+        for find in text_finders
         for requirement in find(text[:MAX_TEXT_LENGTH])
     }
-    if template == DOCS and not any(requirement.name == "sections" for requirement, _ in found.values()):
-        yield from _allow_no_usage(task.text)
-    for requirement, place in found.values():
+    if template == DOCS and not any(requirement.name == "sections" for requirement, _ in requirements.values()):
+        yield from _list_rules_without_usage(task.text)
+    for requirement, place in requirements.values():
         yield _build_requirement_rule(requirement, f"`{requirement.words}` in {place}", template == DOCS)
 
 
@@ -154,14 +153,14 @@ def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool
 
 def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedRule:
     """Return the rule of an addition: an agent judges it; without one, its words are looked for, and do not block."""
-    is_judged = {"check": f"The document has {requirement.words}."}
-    is_found = {"severity": "warn", "check": requirement.check}
-    entry = {"id": f"a.task.{requirement.name}", "description": requirement.description}
-    return ProposedRule(entry | (is_judged if can_judge else is_found), reason=f"`{requirement.words}` in the task")
+    sentence = f"The document has {requirement.words}."
+    check = {"check": sentence} if can_judge else {"severity": "warn", "check": requirement.check}
+    entry = {"id": f"a.task.{requirement.name}", "description": requirement.description, **check}
+    return ProposedRule(entry, reason=f"`{requirement.words}` in the task")
 
 
-def _allow_no_usage(task: str) -> Iterator[ProposedRule]:
-    """Yield a rule without the sections about usage, for documents that need none."""
+def _list_rules_without_usage(task: str) -> Iterator[ProposedRule]:
+    """Yield a rule in place of the template's that asks for no section about usage, for documents that need none."""
     if match := _WITHOUT_USAGE.search(task[:MAX_TEXT_LENGTH]):
         entry = {"id": SECTIONS_RULE, "description": "No section is empty", "check": _NO_EMPTY_SECTIONS}
         yield ProposedRule(entry, reason=f"`{match[0]}` in the task")
@@ -174,7 +173,7 @@ def _build_mandatory_rule(text: str, is_markdown: bool, can_judge: bool) -> Prop
 
 
 def _make_concrete(rule: ProposedRule, is_markdown: bool) -> ProposedRule:
-    """Return a rule whose sentence has become a check, if a machine can decide it."""
+    """Replace the sentence of a rule by a check if a machine can decide it."""
     sentence = rule.entry["check"]
     check = find_statement_check(sentence, is_markdown=is_markdown) if isinstance(sentence, str) else None
     return replace(rule, entry={**rule.entry, "check": check}) if check else rule
@@ -190,6 +189,6 @@ def _number_ids(rules: Iterable[ProposedRule]) -> list[ProposedRule]:
     """Return the rules with distinct ids: a duplicate gets a number."""
     by_id: dict[str, ProposedRule] = {}
     for rule in rules:
-        name = choose_free_name(rule.id, by_id)
-        by_id[name] = replace(rule, entry={**rule.entry, "id": name})
+        rule_id = choose_free_id(rule.id, by_id)
+        by_id[rule_id] = replace(rule, entry={**rule.entry, "id": rule_id})
     return list(by_id.values())

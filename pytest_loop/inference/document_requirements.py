@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from pytest_loop.inference.shape_file import make_slug, parse_quoted_command
+from pytest_loop.inference.proposal import make_slug
+from pytest_loop.inference.quoted_commands import build_quoted_check
 from pytest_loop.inference.task_intent import find_content_words
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -24,11 +25,6 @@ class Requirement:
     description: str
     check: Check
     words: str
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names as they are listed in descriptions."""
-    return ", ".join(names)
 
 
 def make_remark(text: str) -> str:
@@ -79,16 +75,16 @@ def find_sections(text: str) -> Iterator[Requirement]:
         titles = [title for title in _split_titles(match["titles"]) if title not in _NO_TITLES] if match else []
         if match and titles:
             titles = [title[0].upper() + title[1:] for title in titles]
-            yield Requirement("sections", f"It has sections: {join_names(titles)}", {"sections": titles}, match[0])
+            yield Requirement("sections", f"It has sections: {', '.join(titles)}", {"sections": titles}, match[0])
             return
 
 
 # -- size, format and links
 
-_AT_LEAST = ("at least", "no fewer than", "a minimum of", "minimum", "more")
+_AT_LEAST = ("at least", "no fewer than", "a minimum of", "minimum")
 _MORE = ("more than", "over", "longer than", "exceed", "exceeds")
 _LESS = ("fewer than", "less than", "under", "below")
-_BOUNDS = "|".join((*_AT_LEAST[:-1], "no more than", "not more than", *_MORE, *_LESS, "at most", "up to"))
+_BOUNDS = "|".join((*_AT_LEAST, "no more than", "not more than", *_MORE, *_LESS, "at most", "up to"))
 _SIZE = re.compile(
     rf"\b(?P<bound>{_BOUNDS}|(?:a )?maximum(?: of)?)\s+(?P<count>\d[\d,]{{0,8}})\s+(?P<unit>words|lines)\b"
     r"|\b(?P<last_count>\d[\d,]{0,8})\s+(?P<last_unit>words|lines)\s+or\s+(?P<last_bound>more|less|fewer)\b",
@@ -106,12 +102,9 @@ def find_sizes(text: str) -> Iterator[Requirement]:
         bound = (match["bound"] or match["last_bound"]).lower()
         unit = (match["unit"] or match["last_unit"]).lower()
         count = int((match["count"] or match["last_count"]).replace(",", ""))
-        if bound in (*_AT_LEAST, *_MORE):
-            limits, words = {"min": count + (bound in _MORE)}, "at least"
-        else:
-            limits, words = {"max": count - (bound in _LESS)}, "at most"
-        number = next(iter(limits.values()))
-        yield Requirement("size", f"It has {words} {number} {unit}", {"size": {unit: limits}}, match[0])
+        number = count + (bound in _MORE) - (bound in _LESS)
+        words, limit = ("at least", "min") if bound in (*_AT_LEAST, *_MORE, "more") else ("at most", "max")
+        yield Requirement("size", f"It has {words} {number} {unit}", {"size": {unit: {limit: number}}}, match[0])
 
 
 def find_formats(text: str) -> Iterator[Requirement]:
@@ -151,7 +144,7 @@ def find_mentions(text: str) -> Iterator[Requirement]:
     """Find quoted texts that have to be there: `must mention "TODO"`."""
     if match := _MENTION.search(text):
         names = _split_titles(match["names"])
-        yield Requirement("names", f"It has {join_names(names)}", {"contains": names}, match[0])
+        yield Requirement("names", f"It has {', '.join(names)}", {"contains": names}, match[0])
 
 
 def find_names(text: str) -> Iterator[Requirement]:
@@ -161,14 +154,14 @@ def find_names(text: str) -> Iterator[Requirement]:
     titles = [title for requirement in find_sections(text) for title in requirement.check["sections"]]
     names = [name for name in names if name not in titles]
     if names:
-        yield Requirement("names", f"It has {join_names(names)}", {"contains": names}, join_names(names))
+        yield Requirement("names", f"It has {', '.join(names)}", {"contains": names}, ", ".join(names))
 
 
 def find_ports(text: str) -> Iterator[Requirement]:
     """Find ports: `on port 8080`."""
     if ports := list(dict.fromkeys(match["port"] for match in _PORT.finditer(text))):
         check = {"matches": [rf"{make_remark(f'port {port}')}\b{port}\b" for port in ports]}
-        yield Requirement("ports", f"It sets port {join_names(ports)}", check, f"port {join_names(ports)}")
+        yield Requirement("ports", f"It sets port {', '.join(ports)}", check, f"port {', '.join(ports)}")
 
 
 def find_keys(text: str) -> Iterator[Requirement]:
@@ -177,7 +170,7 @@ def find_keys(text: str) -> Iterator[Requirement]:
         keys = list(takewhile(lambda key: key not in _NO_KEYS, _split_titles(match["keys"])))[:MAX_NAMES]
         check = {"matches": [rf"{make_remark(f'the key {key}')}^[ \t'-]*\"?{re.escape(key)}\b" for key in keys]}
         if keys:
-            yield Requirement("keys", f"It sets {join_names(keys)}", check, join_names(keys))
+            yield Requirement("keys", f"It sets {', '.join(keys)}", check, ", ".join(keys))
 
 
 # -- the subject
@@ -243,28 +236,22 @@ _FORBIDDING = re.compile(
 
 def find_statement_check(statement: str, *, is_markdown: bool = True) -> Check | None:
     """Return the check of a sentence such as `MUST include a Changelog section`; None if no machine can decide it."""
-    if command := parse_quoted_command(statement):
-        return command
+    if command_check := build_quoted_check(statement):
+        return command_check
     finders = (find_sections, find_sizes, find_formats, find_links, find_mentions)
     checks = [requirement.check for find in finders for requirement in find(statement)]
     if not is_markdown:
-        checks = [_look_for_titles(check) for check in checks]
+        # Without headings, the titles of sections stand somewhere in the file.
+        checks = [
+            {"contains": check["sections"], "ignore_case": True} if "sections" in check else check for check in checks
+        ]
     if _FORBIDDING.search(statement):
         checks = [_negate(check) for check in checks]
     return checks[0] if len(checks) == 1 else checks or None
 
 
-def _look_for_titles(check: Check) -> Check:
-    """Return a check of sections for a file without headings: their titles stand somewhere in it."""
-    match check:
-        case {"sections": titles}:
-            return {"contains": titles, "ignore_case": True}
-        case _:
-            return check
-
-
 def _negate(check: Check) -> Check:
-    """Return the opposite of a check; of a limit to a size the other one: not more than 300 is at most 300."""
+    """Return the opposite of a check; a limit to a size becomes the other limit: not over 300 is at most 300."""
     match check:
         case {"contains": names, **options}:
             return {"absent": names, **options}

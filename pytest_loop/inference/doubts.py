@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_loop.inference.candidate_selection import TRIVIAL_REASON, Choice
 from pytest_loop.inference.command_candidate import Confidence, Goal
 from pytest_loop.inference.coverage_criteria import find_coverage_pattern
-from pytest_loop.inference.inferred_criteria import build_tests_exist
+from pytest_loop.inference.inferred_criteria import build_tests_exist_criterion
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import Criterion
 from pytest_loop.inference.task_intent import Intent, is_measured
@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)
 
 @dataclass(frozen=True)
 class Doubt:
-    """The confidence that a doubt leaves, its reason for the user, and whether a yes of the user settles it."""
+    """A reason for the user not to be certain, the highest confidence that it allows, and whether a yes settles it."""
 
     limit: Confidence
     reason: str = ""
@@ -54,10 +54,10 @@ class Doubts:
             reason = f"nothing in the project verifies this: {', '.join(missing)}"
             yield Doubt(Confidence.LOW, reason, is_warning=True, can_be_settled=True)
         for choice in choices:
-            yield _doubt_choice(choice)
-            yield from self._doubt_purpose(choice)
+            yield _build_choice_doubt(choice)
+            yield from self._list_purpose_doubts(choice)
 
-    def _doubt_purpose(self, choice: Choice) -> Iterator[Doubt]:
+    def _list_purpose_doubts(self, choice: Choice) -> Iterator[Doubt]:
         first = choice.chosen[0]
         if first.purpose is Purpose.COVERAGE and not find_coverage_pattern(first, self.project):
             yield Doubt(Confidence.MEDIUM, f"`{first.command}` prints no known number: it has to pass", is_warning=True)
@@ -65,16 +65,16 @@ class Doubts:
             yield Doubt(Confidence.LOW, f"`{first.command}` says nothing about documents", is_warning=True)
         is_feature = self.intent.goal is Goal.IMPLEMENT_FEATURE
         # A script of a package may test in any way, without files that look like tests.
-        is_script = first.family == "node" and not (first.is_guess or first.is_trivial)
-        if first.purpose is Purpose.TEST and self.build_missing_tests(choice) and (is_feature or not is_script):
+        is_script = first.family == "node" and first.is_solid
+        if first.purpose is Purpose.TEST and self.build_tests_criterion(choice) and (is_feature or not is_script):
             limit = Confidence.MEDIUM if is_feature else Confidence.LOW
             yield Doubt(limit, NO_TESTS, is_warning=True)
 
-    def build_missing_tests(self, choice: Choice) -> Criterion | None:
+    def build_tests_criterion(self, choice: Choice) -> Criterion | None:
         """Build the criterion that tests exist, for a project in which none was found."""
         candidate = choice.chosen[0]
         has_tests = bool(self.project.find_tests() or self.project.unseen)
-        return None if has_tests else build_tests_exist(candidate.family, (candidate.source,))
+        return None if has_tests else build_tests_exist_criterion(candidate.family, (candidate.source,))
 
     @property
     def has_unmeasured_completion(self) -> bool:
@@ -82,8 +82,8 @@ class Doubts:
         return bool(self.task.completion) and not is_measured(self.task.completion)
 
 
-def _doubt_choice(choice: Choice) -> Doubt:
-    """Return why a choice is not certain."""
+def _build_choice_doubt(choice: Choice) -> Doubt:
+    """Build the doubt that a choice itself raises; with a high confidence it limits nothing."""
     first = choice.chosen[0]
     if any(candidate.is_trivial for candidate in choice.chosen):
         reason = f"`{first.command}` in {first.source.path} judges nothing: {TRIVIAL_REASON}"

@@ -62,54 +62,51 @@ _INCLUDE = re.compile(r"^[-s]?include[ \t]+(.+)$", re.MULTILINE)
 _SOURCED = re.compile(r"^\s*(?:\.|source)[ \t]+([\w./-]*[./][\w./-]*)", re.MULTILINE)
 _WORD = re.compile(r"[\w./-]+")
 _SCRIPT = re.compile(r".*\.(?:sh|bash|py|js|mjs|cjs|ts|rb|pl)|(?:.*/)?[^./]+")
-# Places and names of files that check a product; others may be the product.
-_FOLDERS = frozenset({"scripts", "script", "tools", "bin", "ci", ".ci", ".github", "hack", "dev", "build", "make"})
-_NAME = re.compile(r"(?:.*[_-])?(?:tests?|checks?|lint|ci|verify|run)(?:[_-].*|\..*)?")
+# Folders and names of scripts that check the product; other scripts may be the product.
+_SCRIPT_FOLDERS = frozenset(
+    {"scripts", "script", "tools", "bin", "ci", ".ci", ".github", "hack", "dev", "build", "make"}
+)
+_SCRIPT_NAME = re.compile(r"(?:.*[_-])?(?:tests?|checks?|lint|ci|verify|run)(?:[_-].*|\..*)?")
 
 
 def find_judging_scripts(
-    files: Collection[str], named: Iterable[str], read_text: Callable[[str], str]
+    files: Collection[str], command_words: Iterable[str], read_text: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Return the scripts that commands name, directly or in a makefile, and the files that these include.
+    """Return the scripts that commands call, directly or in a makefile, and the files that both of them include.
 
-    `named` are the files of the commands themselves. A file of the product that a command only names is left out. An
-    included file need not exist: one that appears later would judge, too.
+    A file of the product that a command only names is left out. An included file need not exist: one that appears later
+    would judge, too.
     """
-    known = frozenset(files)
-    scripts = {path for path in named if path in known and _checks_product(path)}
-    queue = [path for path in known if "/" not in path and _COMMAND_FILES.fullmatch(path)]
-    makefiles, seen = set[str](), set(queue)
+    makefiles = {path for path in files if "/" not in path and _COMMAND_FILES.fullmatch(path)}
+    included_makefiles = _follow(makefiles, lambda path: _find_includes(read_text(path)))
+    recipe_words = (
+        word.removeprefix("./") for path in makefiles | included_makefiles for word in _WORD.findall(read_text(path))
+    )
+    scripts = {path for path in (*command_words, *recipe_words) if path in files and _checks_product(path)}
+    sourced_scripts = _follow(scripts, lambda path: _SOURCED.findall(read_text(path)))
+    return tuple(sorted(included_makefiles | scripts | sourced_scripts))
+
+
+def _follow(paths: Collection[str], list_references: Callable[[str], Iterable[str]]) -> set[str]:
+    """Return the files that these files refer to, directly or through others."""
+    queue, visited, references = [*paths], {*paths}, set[str]()
     while queue:
-        text = read_text(queue.pop())
-        included = set(_list_included(text))
-        scripts |= {word for word in _list_words(text) if word in known and _checks_product(word)}
-        makefiles |= included
-        queue += included - seen
-        seen |= included
-    return tuple(sorted(makefiles | scripts | set(_list_sourced(scripts, read_text))))
+        names = {name.removeprefix("./") for name in list_references(queue.pop())}
+        references |= names
+        queue += names - visited
+        visited |= names
+    return references
 
 
-def _list_included(text: str) -> Iterator[str]:
+def _find_includes(makefile: str) -> Iterator[str]:
     """Yield the files that a makefile includes; names with variables and patterns are unknown."""
-    for match in _INCLUDE.finditer(text):
-        yield from (word.removeprefix("./") for word in match[1].split() if _WORD.fullmatch(word))
-
-
-def _list_sourced(scripts: Iterable[str], read_text: Callable[[str], str]) -> Iterator[str]:
-    """Yield the files that shell scripts read as a part of them."""
-    queue, seen = [*scripts], set(scripts)
-    while queue:
-        found = {name.removeprefix("./") for name in _SOURCED.findall(read_text(queue.pop()))} - seen
-        yield from found
-        queue += found
-        seen |= found
-
-
-def _list_words(text: str) -> Iterator[str]:
-    yield from (word.removeprefix("./") for word in _WORD.findall(text))
+    for match in _INCLUDE.finditer(makefile):
+        yield from filter(_WORD.fullmatch, match[1].split())
 
 
 def _checks_product(path: str) -> bool:
     """Return whether a file is a script by its place or its name."""
     *folders, name = path.split("/")
-    return bool(_SCRIPT.fullmatch(path)) and (not _FOLDERS.isdisjoint(folders) or bool(_NAME.fullmatch(name)))
+    return bool(_SCRIPT.fullmatch(path)) and (
+        not _SCRIPT_FOLDERS.isdisjoint(folders) or bool(_SCRIPT_NAME.fullmatch(name))
+    )

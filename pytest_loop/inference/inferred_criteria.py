@@ -11,11 +11,10 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import CommandCandidate, Layer, SourceLine
 from pytest_loop.inference.command_lines import COVERAGE_PLUGIN, list_requirements, normalize_command
-from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, avoid_plugin, build_coverage_criterion
+from pytest_loop.inference.coverage_criteria import COVERAGE_ID, CoverageGoal, build_coverage_criterion, replace_plugin
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
-from pytest_loop.inference.proposal import Criterion, build_command_check
-from pytest_loop.inference.shape_file import choose_free_name
+from pytest_loop.inference.proposal import Criterion, build_command_check, choose_free_id
 from pytest_loop.inference.shell_script import ScriptCommand, needs_shell, split_steps
 from pytest_loop.inference.tool_purposes import LANGUAGES, Purpose, split_names
 
@@ -54,7 +53,7 @@ def build_criterion(
         coverage = build_coverage_criterion(candidate, project, goal)
         if coverage:
             return replace(coverage, sources=sources)
-    name, description = _CRITERIA[candidate.purpose]
+    rule_id, description = _CRITERIA[candidate.purpose]
     command = candidate.command_line
     check: dict[str, Any] | None = build_command_check(command, candidate.purpose)
     targets: tuple[str, ...] = ()
@@ -63,7 +62,7 @@ def build_criterion(
         if selection is not None:
             targets, marker = selection
             check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
-    return Criterion(name, f"{description} (`{command}`)", command, check, sources, targets)
+    return Criterion(rule_id, f"{description} (`{command}`)", command, check, sources, targets)
 
 
 # -- tests that pytest collects
@@ -102,7 +101,22 @@ def _format_target(target: str) -> str:
     return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
-def build_tests_exist(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
+def limit_to_named_tests(criterion: Criterion, project: Project, names: Sequence[str]) -> Criterion:
+    """Limit the project's tests to files that bear one of these names, if there are any: `test_uc_1.py` for `UC-1`."""
+    keys = [_squash(name) for name in names]
+    paths = tuple(path for path in project.find_python_tests() if any(key in _squash(path) for key in keys))
+    if not criterion.is_project_tests or not paths:
+        return criterion
+    command = f"pytest {' '.join(paths)}"
+    description = f"the tests of {', '.join(names)} pass (`{command}`)"
+    return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
+
+
+def _squash(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")
+
+
+def build_tests_exist_criterion(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
     """Build the criterion that tests exist; None for a language without usual places."""
     checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
     if not checks:
@@ -126,23 +140,23 @@ def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     by_id: dict[str, Criterion] = {}
     for criterion in criteria:
         folder = re.match(r"cd (\S+) &&", criterion.command)
-        name = criterion.id
-        if name in by_id and folder:
-            name = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
-        if name in by_id:
-            name = choose_free_name(criterion.id, by_id)
-        by_id[name] = replace(criterion, id=name)
+        rule_id = criterion.id
+        if rule_id in by_id and folder:
+            rule_id = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
+        if rule_id in by_id:
+            rule_id = choose_free_id(criterion.id, by_id)
+        by_id[rule_id] = replace(criterion, id=rule_id)
     return tuple(by_id.values())
 
 
 # -- installed tools
 
 # Finds a program by its name, a module by `python -m NAME`, a plugin by its distribution; None if it is absent.
-Find = Callable[[str], str | None]
+FindTool = Callable[[str], str | None]
 _MODULE = "python -m "
 
 
-def find_installed(name: str) -> str | None:
+def find_installed_tool(name: str) -> str | None:
     """Find a program, module or plugin in the environment of this process."""
     if name == COVERAGE_PLUGIN:
         name = f"{_MODULE}pytest_cov"
@@ -154,11 +168,11 @@ def find_installed(name: str) -> str | None:
         return None
 
 
-def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Criterion:
-    """Return the criterion with the first tool that its command needs and that is absent.
+def adapt_to_installed_tools(criterion: Criterion, project: Project, find_tool: FindTool) -> Criterion:
+    """Replace a command whose tool is absent, or else name the tool in the criterion.
 
-    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly;
-    without pytest-cov, coverage measures by itself.
+    Without tox or nox, pytest runs the project's tests directly; without pytest-cov, coverage measures by itself. Tests
+    that pytest collects need only its plugins.
     """
     is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
     required = (
@@ -167,8 +181,8 @@ def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Cri
         for name in list_requirements(step.command)
         if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
     )
-    missing = next((name for name in required if find(name) is None), "")
-    if missing == COVERAGE_PLUGIN and find("coverage") and (other := avoid_plugin(criterion)):
+    missing = next((name for name in required if find_tool(name) is None), "")
+    if missing == COVERAGE_PLUGIN and find_tool("coverage") and (other := replace_plugin(criterion)):
         return other
     runner = missing.removeprefix(_MODULE)
     can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)

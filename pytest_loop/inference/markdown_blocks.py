@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)(?=\n|\Z)", re.DOTALL)
-_CHECKBOX = re.compile(r"\[[ xX]\]\s+")
+CHECKBOX = re.compile(r"\[[ xX]\]\s+")
 _ANY_HEADING = re.compile("")
 
 
@@ -93,7 +93,7 @@ def find_list_items(text: str, heading: re.Pattern[str] = _ANY_HEADING) -> Itera
     """Yield the list items below a heading that matches, each on one line and without its checkbox."""
     for block in parse_blocks(text):
         if block.kind is BlockKind.ITEM and any(heading.search(title) for title in block.headings or ("",)):
-            item = _CHECKBOX.sub("", " ".join(block.text.split("\n")), count=1)
+            item = CHECKBOX.sub("", " ".join(block.text.split("\n")), count=1)
             yield MarkdownBlock(BlockKind.ITEM, block.line, item, block.headings)
 
 

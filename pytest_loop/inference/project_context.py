@@ -10,18 +10,11 @@ from itertools import chain, islice
 from pytest_loop.core.text.lengths import fit_tokens
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.inference.command_candidate import SourceLine
-from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, parse_blocks
+from pytest_loop.inference.markdown_blocks import CHECKBOX, BlockKind, find_list_items, parse_blocks
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.proposal import ProposedRule
-from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.shape_file import (
-    build_must_not_entry,
-    build_shape_rules,
-    choose_free_name,
-    make_slug,
-    parse_quoted_command,
-    parse_shape_file,
-)
+from pytest_loop.inference.proposal import ProposedRule, choose_free_id, make_slug
+from pytest_loop.inference.quoted_commands import build_quoted_check
+from pytest_loop.inference.shape_file import SHAPE_FILE, build_must_not_entry, build_shape_rules, parse_shape_file
 
 DESCRIPTION = ".ai-factory/DESCRIPTION.md"
 ARCHITECTURE = ".ai-factory/ARCHITECTURE.md"
@@ -29,7 +22,7 @@ RULES = ".ai-factory/RULES.md"
 OVERRIDES = ".ai-factory/skill-context/aif-loop/SKILL.md"
 # The files in the order in which prompts show them, with their titles.
 _TITLES = {
-    SHAPE: "What the work has to come to",
+    SHAPE_FILE: "What the work has to come to",
     DESCRIPTION: "What this project is",
     ARCHITECTURE: "How it is built",
     RULES: "Its rules",
@@ -39,8 +32,8 @@ FILES = tuple(_TITLES)
 MAX_RULES = 40
 MAX_TOKENS = 2_000
 
-_FORBIDDING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
-_NO_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
+_FORBIDDING_HEADING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
+_HEADING_WITHOUT_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
 _STRICT = re.compile(r"\b(?:must|never|always|required|shall|do not|don't|mandatory)\b", re.IGNORECASE)
 _RULE = re.compile(r"\*\*Rule\*\*[^\S\n]*:?", re.IGNORECASE)
 # Sentences about documents: "The artifact MUST include X", "Evaluation MUST check that Y".
@@ -55,7 +48,6 @@ _ABOUT_ARTIFACT = re.compile(
     r"^(?:the |every |each |all |final )*(?:artifacts?|documents?|outputs?) (?:must|shall|has to)(?: always)? (?!not)",
     re.IGNORECASE,
 )
-_CHECKBOX = re.compile(r"\[[ xX]\]\s+")
 _ITERATIONS = re.compile(r"\bmax[_ ]iterations\b\W{1,6}(\d{1,3})\b", re.IGNORECASE)
 _SHARE = r"[01](?:\.\d+)?"
 _PHASE = rf"\b([AB])\b\W{{1,4}}({_SHARE})"
@@ -96,7 +88,7 @@ class ProjectContext:
 
 def extract_context(project: Project) -> ProjectContext:
     """Return the context of a project; rules in OVERRIDES replace other rules with the same id."""
-    shape = parse_shape_file(project.texts.get(SHAPE, ""))
+    shape = parse_shape_file(project.texts.get(SHAPE_FILE, ""))
     overrides = project.texts.get(OVERRIDES, "")
     groups = (build_shape_rules(shape), _list_rules(project.texts.get(RULES, "")), _list_overriding_rules(overrides))
     iterations = _ITERATIONS.search(overrides)
@@ -122,9 +114,9 @@ def _assign_ids(rules: Iterable[ProposedRule]) -> Iterable[ProposedRule]:
     """Return the rules with distinct ids: an override replaces a rule, any other duplicate gets a number."""
     by_id: dict[str, ProposedRule] = {}
     for rule in rules:
-        replaceable = {name for name, other in by_id.items() if _is_override(rule, other)}
-        name = choose_free_name(rule.id, by_id.keys() - replaceable)
-        by_id[name] = replace(rule, entry={**rule.entry, "id": name})
+        replaceable = {rule_id for rule_id, other in by_id.items() if _is_override(rule, other)}
+        rule_id = choose_free_id(rule.id, by_id.keys() - replaceable)
+        by_id[rule_id] = replace(rule, entry={**rule.entry, "id": rule_id})
     return by_id.values()
 
 
@@ -135,11 +127,11 @@ def _is_override(rule: ProposedRule, other: ProposedRule) -> bool:
 def _list_rules(text: str) -> Iterator[ProposedRule]:
     """Yield the list items of RULES.md; those below a forbidding heading are must-not rules."""
     for item in find_list_items(text):
-        if any(_NO_RULES.search(title) for title in item.headings):
+        if any(_HEADING_WITHOUT_RULES.search(title) for title in item.headings):
             continue
-        statement = re.sub(r"\*\*(.+?)\*\*", r"\1", item.text)
+        statement = _strip_bold(item.text)
         source = SourceLine(RULES, item.line)
-        if any(_FORBIDDING.search(title) for title in item.headings):
+        if any(_FORBIDDING_HEADING.search(title) for title in item.headings):
             yield ProposedRule(build_must_not_entry(f"b.project.{make_slug(statement)}", statement), (source,))
         else:
             yield _build_rule(statement, statement, source)
@@ -151,7 +143,7 @@ def _list_overriding_rules(text: str) -> Iterator[ProposedRule]:
         starts = [match.start() for match in _RULE.finditer(block.text)] if block.kind is not BlockKind.CODE else []
         for start, end in zip(starts, [*starts[1:], None], strict=False):
             lines = (line.strip() for line in _RULE.sub("", block.text[start:end], count=1).split("\n"))
-            statement = re.sub(r"\*\*(.+?)\*\*", r"\1", " ".join(lines).strip())
+            statement = _strip_bold(" ".join(lines).strip())
             title = block.headings[-1] if block.headings else statement
             yield _build_rule(statement, title, SourceLine(OVERRIDES, block.line + block.text.count("\n", 0, start)))
 
@@ -161,8 +153,8 @@ def _list_document_rules(text: str) -> Iterator[ProposedRule]:
     for block in parse_blocks(text):
         if block.kind is BlockKind.CODE or _RULE.search(block.text):
             continue
-        for sentence in re.split(r"(?<=[.!])\s+|\n(?=\s*[-*])", _CHECKBOX.sub("", block.text)):
-            statement = " ".join(re.sub(r"\*\*(.+?)\*\*", r"\1", sentence).split()).strip("- ")
+        for sentence in re.split(r"(?<=[.!])\s+|\n(?=\s*[-*])", CHECKBOX.sub("", block.text)):
+            statement = " ".join(_strip_bold(sentence).split()).strip("- ")
             if _DEMAND.search(statement) and _ARTIFACT.search(statement):
                 check = _EVALUATION.sub("", statement)
                 name = f"a.project.{make_slug(_ABOUT_ARTIFACT.sub('', check))}"
@@ -170,8 +162,12 @@ def _list_document_rules(text: str) -> Iterator[ProposedRule]:
                 yield ProposedRule(entry, (SourceLine(OVERRIDES, block.line),))
 
 
+def _strip_bold(text: str) -> str:
+    return re.sub(r"\*\*(.+?)\*\*", r"\1", text)
+
+
 def _build_rule(statement: str, description: str, source: SourceLine) -> ProposedRule:
-    check = parse_quoted_command(statement) or statement
+    check = build_quoted_check(statement) or statement
     is_strict = source.path == OVERRIDES or isinstance(check, dict) or _STRICT.search(statement)
     severity = "fail" if is_strict else "warn"
     name = f"b.project.{make_slug(description)}"

@@ -28,18 +28,20 @@ _SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
 )
 _HIDDEN_FOLDERS = split_names(".github .gitea .circleci .aiwg")
-# Folders of loops are skipped, except on the way to the few files that people write there.
+# Folders of loops hold their state, except for the few files that people write there.
 _LOOP_FOLDER = re.compile(r"\.(?:loop|ai-factory)(?:/|$)")
-_LOOP_FOLDERS_ENTERED = split_names(
+_LOOP_FOLDERS_WITH_DOCUMENTS = split_names(
     ".loop .loop/shape .ai-factory .ai-factory/skill-context .ai-factory/skill-context/aif-loop"
 )
-_MANIFEST = re.compile(
+# Names of manifests and files for agents, which count in any folder near the root.
+_MANIFEST_NAME = re.compile(
     r"(?:AGENTS|CLAUDE|AIWG)\.md|pyproject\.toml|setup\.(?:cfg|py)|(?:tox|pytest|mypy)\.ini|\.flake8|noxfile\.py"
     r"|requirements[\w.-]*\.txt|\.pre-commit-config\.yaml|package\.json|pnpm-workspace\.yaml|(?:lerna|turbo|nx)\.json"
     r"|Cargo\.toml|go\.(?:mod|work)|(?:GNUm|[mM])akefile|\.?[jJ]ustfile|\.?mise\.toml|Gemfile|pom\.xml"
     r"|(?:build|settings)\.gradle(?:\.kts)?"
 )
-_AT_ROOT = re.compile(
+# Paths of files that count where they are, however deep.
+_FIXED_PATH = re.compile(
     r"\.(?:github|gitea)/workflows/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.circleci/config\.yml|Jenkinsfile|\.aiwg/.+\.md"
     r"|\.loop/shape/SHAPE\.md|\.ai-factory/(?:DESCRIPTION|ARCHITECTURE|RULES)\.md"
     r"|\.ai-factory/skill-context/aif-loop/SKILL\.md|(?:.+/)?UC-[\w.-]+\.md"
@@ -83,12 +85,12 @@ class Project:
                 problems.append(str(error))
         return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned, unseen)
 
-    def locate(self, path: str, pattern: str, after: str = "", default: int = 1) -> SourceLine:
-        """Return the first line that matches a pattern behind a match of `after`; the default line if none does."""
+    def locate(self, path: str, pattern: str, after: str = "") -> SourceLine:
+        """Return the first line that matches a pattern behind a match of `after`; the first line if none does."""
         text = self.texts[path]
         start = re.search(after, text, re.MULTILINE)
         match = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
-        return SourceLine(path, text.count("\n", 0, match.start()) + 1 if match else default)
+        return SourceLine(path, text.count("\n", 0, match.start()) + 1 if match else 1)
 
     def find_by_name(self, *names: str) -> list[str]:
         """Return the texts with one of these file names, the shallowest first."""
@@ -160,11 +162,11 @@ def read_files(root: Path, paths: Iterable[str]) -> Project:
 
 def is_relevant(path: str) -> bool:
     """Return whether a file may say how the project is verified."""
-    if _AT_ROOT.fullmatch(path):
+    if _FIXED_PATH.fullmatch(path):
         return True
     *folders, name = path.split("/")
     is_sample = len(folders) > MAX_MANIFEST_DEPTH or bool(_SAMPLE_FOLDERS.intersection(folders))
-    return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(name) is not None
+    return not is_sample and not is_loop_file(path) and _MANIFEST_NAME.fullmatch(name) is not None
 
 
 def is_loop_file(path: str) -> bool:
@@ -184,7 +186,7 @@ def _list_files(root: Path) -> tuple[list[str], list[str]]:
         for entry in _list_entries(root / folder):
             path = join_folder(folder, entry.name)
             if entry.is_dir(follow_symlinks=False):
-                if _is_entered(path):
+                if _may_enter(path):
                     folders.append(path)
             elif not is_loop_file(path) or is_relevant(path):
                 paths.append(path)
@@ -199,9 +201,9 @@ def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_entered(folder: str) -> bool:
+def _may_enter(folder: str) -> bool:
     if is_loop_file(folder):
-        return folder in _LOOP_FOLDERS_ENTERED
+        return folder in _LOOP_FOLDERS_WITH_DOCUMENTS
     name = PurePosixPath(folder).name
     return name in _HIDDEN_FOLDERS or not (name.startswith(".") or name in _SKIPPED_FOLDERS)
 

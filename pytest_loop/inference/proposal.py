@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from typing import Any
 
 import yaml
@@ -14,8 +15,11 @@ from pytest_loop.inference.shell_script import needs_shell
 from pytest_loop.inference.tool_purposes import Purpose
 
 # Seconds; a suite takes longer than the check of a document.
-TIMEOUTS = {Purpose.TEST: 600, Purpose.COVERAGE: 600, Purpose.BUILD: 600, Purpose.TYPES: 300, Purpose.LINT: 300}
-_TIMEOUT = 120
+_TIMEOUTS: dict[Purpose | None, int] = {
+    **dict.fromkeys((Purpose.TEST, Purpose.COVERAGE, Purpose.BUILD), 600),
+    **dict.fromkeys((Purpose.TYPES, Purpose.LINT), 300),
+}
+_DEFAULT_TIMEOUT = 120
 # Commands that need parentheses in a chain.
 _CHAIN = re.compile(r"&|;|\|\||^cd ")
 
@@ -108,8 +112,7 @@ def build_command_check(command: str, purpose: Purpose | None) -> dict[str, Any]
 
 def build_run_options(command: str, purpose: Purpose | None) -> dict[str, Any]:
     """Return the timeout of a command, and whether it needs a shell."""
-    timeout = TIMEOUTS.get(purpose, _TIMEOUT) if purpose else _TIMEOUT
-    return {"timeout": timeout, **({"shell": True} if needs_shell(command) else {})}
+    return {"timeout": _TIMEOUTS.get(purpose, _DEFAULT_TIMEOUT), **({"shell": True} if needs_shell(command) else {})}
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,18 @@ class ProposedRule:
     def origin(self) -> str:
         """Where the rule comes from, in a few words."""
         return ", ".join(map(str, self.sources)) or self.reason
+
+
+def make_slug(text: str) -> str:
+    """Return a few words of a text as the last part of a rule id."""
+    words = re.findall(r"[a-z0-9]+", text.lower())[:6]
+    return "-".join(words)[:40].strip("-") or "rule"
+
+
+def choose_free_id(rule_id: str, used_ids: Collection[str]) -> str:
+    """Return a rule id, with a number if it is used already."""
+    ids = chain((rule_id,), (f"{rule_id}-{number}" for number in count(2)))
+    return next(candidate for candidate in ids if candidate not in used_ids)
 
 
 def build_rules(proposal: Proposal) -> tuple[ProposedRule, ...]:

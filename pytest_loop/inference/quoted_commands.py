@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.proposal import build_command_check
 from pytest_loop.inference.tool_purposes import TOOLS, split_names
 
 QUOTED = re.compile(r"`([^`\n]{1,300})`")
-_FORBIDDEN = re.compile(
+_FORBIDDEN_BEFORE = re.compile(
     r"(?:n't|\bnot(?! (?:be )?(?:done|finished|complete))|\bnever|\bwithout|\bavoid|\binstead of)\b[^.`\n]{0,20}$",
     re.IGNORECASE,
 )
@@ -20,22 +22,26 @@ _PASSES_AFTER = re.compile(
     r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
     re.IGNORECASE,
 )
+_ONLY_COMMAND = re.compile(
+    r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", re.IGNORECASE
+)
 _ONE_WORD_COMMANDS = frozenset(TOOLS) | split_names("tox nox make")
 
 
 def find_commands(text: str) -> tuple[str, ...]:
     """Return the commands in backticks; names of files, functions and values in backticks are none."""
-    commands = {}
-    for quoted in QUOTED.finditer(text):
-        before = text[max(0, quoted.start() - 60) : quoted.start()]
-        if is_command(quoted[1].strip(), before, text[quoted.end() : quoted.end() + 40]):
-            commands[quoted[1].strip()] = True
-    return tuple(commands)
+    quotes = ((quoted[1].strip(), *quoted.span()) for quoted in QUOTED.finditer(text))
+    commands = (
+        command
+        for command, start, end in quotes
+        if is_command(command, text[max(0, start - 60) : start], text[end : end + 40])
+    )
+    return tuple(dict.fromkeys(commands))
 
 
-def is_command(quoted: str, before: str, after: str) -> bool:
-    """Return whether a text in backticks is a command, by itself or by the words around it."""
-    if not quoted or _FORBIDDEN.search(before):
+def is_command(quoted: str, before: str = "", after: str = "") -> bool:
+    """Return whether a text in backticks is a command, by itself or by the text around it."""
+    if not quoted or _FORBIDDEN_BEFORE.search(before):
         return False
     if _RUN_BEFORE.search(before) or _PASSES_AFTER.match(after):
         return True
@@ -53,8 +59,6 @@ _PASSING = re.compile(
     r"|(?:runs?|goes|go|comes? back) (?:through|without errors?|clean\w*))\W*$",
     re.IGNORECASE,
 )
-
-
 # A number to compare with, or a verb: a sentence about a command.
 _SENTENCE = re.compile(
     r"[<>]=?\s*\d|\s(?:is|are|has|have|does|doesn't|gives|says|reports|prints|shows)\s", re.IGNORECASE
@@ -65,5 +69,11 @@ def parse_commands(completion: str) -> tuple[str, ...]:
     """Return the commands of a completion that consists of nothing else."""
     text = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
     parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
-    are_commands = all(is_command(part, "", "") or _PROGRAM.match(part) for part in parts)
+    are_commands = all(is_command(part) or _PROGRAM.match(part) for part in parts)
     return tuple(parts) if are_commands and not _SENTENCE.search(text) else ()
+
+
+def build_quoted_check(text: str) -> dict[str, Any] | None:
+    """Build the check of a text that is only a command in backticks, perhaps with `run` or `passes`."""
+    match = _ONLY_COMMAND.fullmatch(text)
+    return build_command_check(match[1].strip(), None) if match else None

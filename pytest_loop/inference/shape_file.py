@@ -7,19 +7,18 @@ or drops.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, count
 from typing import Any
 
 from pytest_loop.inference.command_candidate import SourceLine
 from pytest_loop.inference.markdown_blocks import find_table_rows
-from pytest_loop.inference.proposal import ProposedRule, build_command_check
-from pytest_loop.inference.quoted_commands import is_command
+from pytest_loop.inference.proposal import ProposedRule, make_slug
+from pytest_loop.inference.quoted_commands import build_quoted_check, is_command
 from pytest_loop.inference.shell_script import MAX_LINE_LENGTH
 from pytest_loop.inference.tool_purposes import split_names
 
-PATH = ".loop/shape/SHAPE.md"
+SHAPE_FILE = ".loop/shape/SHAPE.md"
 # Kinds of verification, the strongest first.
 KINDS = ("execution output", "observation", "measurement", "code review", "assumption")
 _DECIDED_BY_PERSON = ("observation", "assumption")
@@ -71,7 +70,7 @@ class _RawEntry:
     indent: int = 0
     fields: list[tuple[str, str]] = field(default_factory=list)
 
-    def has_line(self, line: str) -> bool:
+    def is_continued_by(self, line: str) -> bool:
         return not line.strip() or len(line) - len(line.lstrip()) >= self.indent
 
     def add_field(self, line: str) -> None:
@@ -90,7 +89,7 @@ class _RawEntry:
         for key, value in self.fields:
             if key in _VERIFICATION_KEYS and value:
                 kind = kind or _find_kind(value)
-                is_bare = "`" not in value and (key == "command" or is_command(value, "", ""))
+                is_bare = "`" not in value and (key == "command" or is_command(value))
                 method = f"`{value}`" if is_bare else method or ("" if value.lower() in KINDS else value)
         return kind, method
 
@@ -103,13 +102,13 @@ def parse_shape_file(text: str) -> ShapeFile:
     section = ""
     for number, line in enumerate((line[:MAX_LINE_LENGTH] for line in text.split("\n")), 1):
         item, pair = _ITEM.match(line), _PAIR.match(line)
-        if entry and entry.has_line(line):
+        if entry and entry.is_continued_by(line):
             entry.add_field(line)
             continue
         entry = None
         if head := _SECTION.match(line):
             section = re.sub(r"[_-]", "", head["name"]).lower()
-            entries += [_RawEntry(section, number, fields=[("text", item)]) for item in _split_list(head["rest"])]
+            entries += [_RawEntry(section, number, fields=[("text", text)]) for text in _split_list(head["rest"])]
         elif section and item and _FIELD.match(item["text"]):
             entry = _RawEntry(section, number, item.start("text"))
             entry.add_field(item["text"])
@@ -120,12 +119,12 @@ def parse_shape_file(text: str) -> ShapeFile:
             entries.append(_RawEntry(section, number, fields=[("text", _unquote(item["text"]))]))
         elif line.strip() and not (section and line.lstrip().startswith("#")):
             section = ""
-    stated = {_normalize(raw.entry.text): raw.verification for raw in entries if any(raw.verification)}
+    listed = {_normalize(raw.entry.text): raw.verification for raw in entries if any(raw.verification)}
     score = _SCORE.search(text)
     return ShapeFile(
         tuple(raw.entry for raw in entries if raw.section == "criteria" and raw.entry.text),
         tuple(raw.entry for raw in entries if raw.section == "mustnot" and raw.entry.text),
-        stated | pairs | _read_tables(text),
+        listed | pairs | _read_tables(text),
         int(score[1]) if score else None,
     )
 
@@ -163,45 +162,25 @@ def build_shape_rules(shape: ShapeFile) -> Iterator[ProposedRule]:
     for entry in shape.criteria:
         check = _build_check(entry.text, *shape.find_verification(entry.text, entry.name))
         rule = {"id": f"a.shape.{make_slug(entry.name or entry.text)}", "description": entry.text, "check": check}
-        yield ProposedRule(rule, (SourceLine(PATH, entry.line),))
+        yield ProposedRule(rule, (SourceLine(SHAPE_FILE, entry.line),))
     for entry in shape.must_not:
         name = f"a.must-not.{make_slug(entry.name or entry.text)}"
-        yield ProposedRule(build_must_not_entry(name, entry.text), (SourceLine(PATH, entry.line),))
+        yield ProposedRule(build_must_not_entry(name, entry.text), (SourceLine(SHAPE_FILE, entry.line),))
 
 
 def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
-    """Return a rule whose check passes if the forbidden thing is true: `No eval` forbids `eval`."""
-    check: Any = parse_quoted_command(text) or _NEGATION.sub("", text, count=1)
+    """Build a rule that forbids something: its check passes if that is true, as with `eval` for `No eval`."""
+    check: Any = build_quoted_check(text) or _NEGATION.sub("", text, count=1)
     return {"id": name, "description": text, "must_not": True, "check": check}
 
 
 def _build_check(criterion: str, kind: str, method: str) -> Any:
     """Return a command if method or criterion is one, a manual check for observations, else a sentence to be judged."""
     method_command = re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)
-    if check := parse_quoted_command(method_command) or parse_quoted_command(criterion):
+    if check := build_quoted_check(method_command) or build_quoted_check(criterion):
         return check
     method = re.sub(r"\s+", " ", method)
     has_method = bool(method) and kind not in method
     if kind in _DECIDED_BY_PERSON:
         return {"manual": f"{criterion} ({method})" if has_method else criterion}
     return f"{criterion}: {method}" if has_method else criterion
-
-
-def parse_quoted_command(text: str) -> dict[str, Any] | None:
-    """Return the check of a text that is only a command in backticks, perhaps with `run` or `passes`."""
-    match = re.fullmatch(
-        r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", text, re.IGNORECASE
-    )
-    return build_command_check(match[1].strip(), None) if match else None
-
-
-def make_slug(text: str) -> str:
-    """Return a few words of a text as the last part of a rule id."""
-    words = re.findall(r"[a-z0-9]+", text.lower())[:6]
-    return "-".join(words)[:40].strip("-") or "rule"
-
-
-def choose_free_name(name: str, taken: Collection[str]) -> str:
-    """Return a name, with a number if it is taken."""
-    names = chain((name,), (f"{name}-{number}" for number in count(2)))
-    return next(candidate for candidate in names if candidate not in taken)

@@ -21,13 +21,14 @@ from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.coverage_criteria import CoverageGoal, find_part, read_coverage_threshold
 from pytest_loop.inference.doubts import Doubt, Doubts
 from pytest_loop.inference.inferred_criteria import (
-    Find,
+    FindTool,
+    adapt_to_installed_tools,
     assign_distinct_ids,
     build_change_criterion,
     build_criterion,
-    find_installed,
+    find_installed_tool,
     find_whole_suite_targets,
-    mark_missing_tool,
+    limit_to_named_tests,
 )
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Criterion, Proposal, RejectedCriterion
@@ -36,12 +37,12 @@ from pytest_loop.inference.sources.project_documents import UseCase, find_ci_dem
 from pytest_loop.inference.task_intent import ALL_CHECKS, PURPOSES, Intent, classify_task
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.task_refusal import (
-    MAX_REWORDINGS,
     ONLY_ENGLISH,
     Refusal,
     TaskAdvisor,
     find_gaps,
     is_foreign_language,
+    limit_rewordings,
     refuse_command,
 )
 from pytest_loop.inference.tool_purposes import Purpose
@@ -49,9 +50,9 @@ from pytest_loop.inference.tool_purposes import Purpose
 _NO_TEST_COMMAND = "nothing in the project says how its tests are run"
 
 
-def infer_criteria(task: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
+def infer_criteria(task: ParsedTask, project: Project, find_tool: FindTool = find_installed_tool) -> Proposal | Refusal:
     """Propose criteria for a task that came without any, or explain why there are none."""
-    return _Inference(task, project, find).infer()
+    return _Inference(task, project, find_tool).infer()
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class _Inference:
 
     task: ParsedTask
     project: Project
-    find: Find
+    find_tool: FindTool
 
     @cached_property
     def intent(self) -> Intent:
@@ -83,42 +84,45 @@ class _Inference:
         if self.task.loop_command:
             return refuse_command(self.task, self.task.loop_command)
         if self.task.commands:
-            return self._propose_commands(*self.task.commands)
+            return self._propose_commands(self.task.commands)
         if self.task.request in [candidate.command_line for candidate in self.candidates if not candidate.is_guess]:
-            return self._propose_commands(self.task.request)
+            return self._propose_commands((self.task.request,))
         if use_cases := find_use_cases(self.project, self.task.text):
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
             tests = self.advisor.find_root_command(Purpose.TEST)
-            is_foreign = tests and is_foreign_language(self.task.request)
-            return self._suppose_tests(tests) if tests and is_foreign else self.advisor.refuse_unclear(gaps)
+            if tests and is_foreign_language(self.task.request):
+                return self._propose_tests_for_foreign_task(tests)
+            return self.advisor.refuse_unclear(gaps)
         return self._propose_project_commands()
 
-    def _suppose_tests(self, command: str) -> Proposal:
-        """Propose the project's tests for a task in a language that is not understood, with the doubt."""
+    def _propose_tests_for_foreign_task(self, command: str) -> Proposal:
+        """Propose the project's tests, with a doubt, for a task that is not in English."""
         rewordings = (f"{self.task.request} until `{command}` passes", *self.advisor.suggest_rewordings())
         return replace(
-            self._propose_commands(command),
+            self._propose_commands((command,)),
             confidence=Confidence.LOW,
             rationale=(f"{ONLY_ENGLISH}: the task may ask for anything",),
             doubt=ONLY_ENGLISH,
-            rewordings=tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS],
+            rewordings=limit_rewordings(rewordings),
         )
 
-    def _propose_commands(self, *commands: str) -> Proposal:
+    def _propose_commands(self, commands: Sequence[str]) -> Proposal:
         """Propose the commands that the task spells out."""
         purposes = [_classify_task_command(command, self.intent) for command in commands]
-        goal_share = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
+        coverage_goal = CoverageGoal(self.intent.threshold) if self.intent.threshold else None
+        source = SourceLine("the task")
         criteria = [
-            build_criterion(CommandCandidate(*pair, Layer.TASK, SourceLine("the task")), self.project, goal_share)
-            for pair in zip(commands, purposes, strict=True)
+            build_criterion(CommandCandidate(command, purpose, Layer.TASK, source), self.project, coverage_goal)
+            for command, purpose in zip(commands, purposes, strict=True)
         ]
-        by_command = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
-        by_condition = by_command if self.intent.is_ambiguous else self.intent.goal
-        by_task = classify_task(self.task.task).goal
+        goal = classify_task(self.task.task).goal
+        if goal not in GOALS_WITH_NEW_TESTS:
+            command_goal = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
+            goal = command_goal if self.intent.is_ambiguous else self.intent.goal
         names = " and ".join(f"`{command}`" for command in commands)
         return self._build_proposal(
-            by_task if by_task in GOALS_WITH_NEW_TESTS else by_condition,
+            goal,
             criteria,
             Confidence.HIGH,
             rationale=(f"the task names {names}: nothing had to be inferred",),
@@ -132,12 +136,13 @@ class _Inference:
             for number, (text, source) in enumerate(case.criteria, 1)
         ]
         choices = self._choose((Purpose.TEST,))
-        tests = [self._limit_to_use_cases(criterion, use_cases) for criterion in self._build_criteria(choices)]
-        is_solid = any(choice.confidence is not Confidence.LOW for choice in choices)
+        names = [case.id for case in use_cases]
+        tests = [limit_to_named_tests(criterion, self.project, names) for criterion in self._build_criteria(choices)]
+        has_test_command = any(choice.confidence is not Confidence.LOW for choice in choices)
         return self._build_proposal(
             self.intent.goal if self.intent.matched_words else Goal.IMPLEMENT_FEATURE,
             [*accepted, *tests],
-            Confidence.HIGH if is_solid else Confidence.LOW,
+            Confidence.HIGH if has_test_command else Confidence.LOW,
             choices,
             rationale=(
                 *(f"{case.source} has the acceptance criteria of {case.id}" for case in use_cases),
@@ -145,19 +150,8 @@ class _Inference:
                 *(() if choices else (_NO_TEST_COMMAND,)),
             ),
             warnings=self.project.problems,
-            doubts=[] if is_solid else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
+            doubts=[] if has_test_command else [Doubt(Confidence.LOW, _NO_TEST_COMMAND)],
         )
-
-    def _limit_to_use_cases(self, criterion: Criterion, use_cases: Sequence[UseCase]) -> Criterion:
-        """Limit the project's tests to files that are named after the use cases, if there are any."""
-        names = [_squash(case.id) for case in use_cases]
-        tests = self.project.find_python_tests()
-        paths = tuple(path for path in tests if any(name in _squash(path) for name in names))
-        if not criterion.is_project_tests or not paths:
-            return criterion
-        command = f"pytest {' '.join(paths)}"
-        description = f"the tests of {', '.join(case.id for case in use_cases)} pass (`{command}`)"
-        return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
     def _propose_project_commands(self) -> Proposal | Refusal:
         """Propose commands of the project for the goal of the task."""
@@ -165,8 +159,8 @@ class _Inference:
         choices = self._choose(purposes)
         if self.intent.goal is Goal.REGRESSION_GATE:
             demanded = self.intent.demanded
-            solid = [choice for choice in choices if not choice.is_guess or choice.chosen[0].purpose in demanded]
-            choices = solid or choices
+            needed = [choice for choice in choices if not choice.is_guess or choice.chosen[0].purpose in demanded]
+            choices = needed or choices
         criteria = self._build_criteria(choices)
         if not criteria and not self.project.is_versioned:
             return self.advisor.refuse_unverifiable()
@@ -204,7 +198,10 @@ class _Inference:
         )
         return Proposal(
             goal,
-            tuple(mark_missing_tool(criterion, self.project, self.find) for criterion in assign_distinct_ids(criteria)),
+            tuple(
+                adapt_to_installed_tools(criterion, self.project, self.find_tool)
+                for criterion in assign_distinct_ids(criteria)
+            ),
             confidence,
             rationale,
             alternatives=tuple(dict.fromkeys(rejected)),
@@ -260,7 +257,7 @@ class _Inference:
     def _list_additions(self, choices: Sequence[Choice]) -> Iterator[Criterion]:
         """Yield criteria without a command: tests for new code exist, and the completion in the task's words."""
         if self.intent.goal is Goal.IMPLEMENT_FEATURE:
-            yield from filter(None, map(self.doubts.build_missing_tests, choices))
+            yield from filter(None, map(self.doubts.build_tests_criterion, choices))
         if self.doubts.has_unmeasured_completion:
             yield Criterion("a.task.completion", self.task.completion, check=self.task.completion)
 
@@ -290,7 +287,3 @@ def _classify_task_command(command: str, intent: Intent) -> Purpose:
     if intent.threshold and "--cov" in command:
         return Purpose.COVERAGE
     return classify_command(command) or Purpose.TEST
-
-
-def _squash(text: str) -> str:
-    return text.lower().replace("-", "").replace("_", "")

@@ -43,8 +43,8 @@ def _get_clause(text: str, start: int) -> str:
     return _BOUNDARY.split(text[max(0, start - _REACH) : start])[-1]
 
 
-def cut(text: str, start: int, end: int) -> str:
-    """Return the text without the words between two positions; the end of a sentence stays."""
-    before, after = text[:start].rstrip(" ,;("), text[end:].lstrip(" ,;")
-    ends_sentence = text[end - 1] in ".!" and bool(before and after) and before[-1] not in ".!:"
+def cut(match: re.Match[str]) -> str:
+    """Return the text of a match without the matched words; the end of a sentence stays."""
+    before, after = match.string[: match.start()].rstrip(" ,;("), match.string[match.end() :].lstrip(" ,;")
+    ends_sentence = match[0][-1:] in (".", "!") and bool(before and after) and before[-1] not in ".!:"
     return f"{before}{'.' if ends_sentence else ''} {after}".strip()

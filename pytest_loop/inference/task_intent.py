@@ -1,4 +1,4 @@
-"""Classify a task by its words (layer 1): the class of criterion, and the concrete objects that it names."""
+"""Classify a task by its words: the goal, the purposes to verify, and the concrete objects that it names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, Purpose, spl
 DEFAULT_CAP = 10
 LARGE_CAP = 20
 
-# The purposes that each class has to verify; purposes without a command are left out of a regression gate.
+# The purposes that each goal has to verify; purposes without a command are left out of a regression gate.
 PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.TEST_PASS: (Purpose.TEST,),
     Goal.COVERAGE: (Purpose.COVERAGE,),
@@ -26,8 +26,9 @@ PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.DOCUMENTED: (Purpose.DOCS,),
     Goal.BUG_FIXED: (Purpose.TEST,),
 }
-EVERYTHING = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
-ALL_CHECKS = (*EVERYTHING, Purpose.TYPES)
+# The purposes that a migration or an unclear change may break, and those of a task about every check.
+WORKING_STATE = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
+ALL_CHECKS = (*WORKING_STATE, Purpose.TYPES)
 _TOOL_GOALS = {
     Purpose.TEST: Goal.TEST_PASS,
     Purpose.TYPES: Goal.TYPE_CLEAN,
@@ -44,7 +45,7 @@ _GAP = r"(?:[^.;\n]|\.(?=\w)){0,40}"  # within a sentence; a dot in the name of 
 _GOOD = r"(?:pass(?:es|ing)?|succeeds?|green|clean|works?)"
 _BAD = r"(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky|errors?)"
 
-# Words that name what is measured.
+# Words for something that a command measures.
 _MEASURED: dict[Goal, re.Pattern[str]] = {
     Goal.COVERAGE: _compile(
         r"\bcoverage\b",
@@ -96,25 +97,25 @@ _BUILDING = _compile(
 )
 _MAKING = _compile(_FIXING.pattern, _BUILDING.pattern)
 _CLAUSE_END = _compile(r"[,;\n]", r"\.(?=\s|$)", r"\b(?:and|until|then|but|while)\b")
-# Verbs that name a class but nothing measured; the first in the text counts.
+# Verbs that name a goal but nothing measured; the first in the text counts.
 _BY_VERB: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
     (Goal.REGRESSION_GATE, _REFACTORING, PURPOSES[Goal.REGRESSION_GATE]),
-    (Goal.REGRESSION_GATE, _MIGRATING, EVERYTHING),
+    (Goal.REGRESSION_GATE, _MIGRATING, WORKING_STATE),
     (Goal.BUG_FIXED, _FIXING, PURPOSES[Goal.BUG_FIXED]),
     (Goal.IMPLEMENT_FEATURE, _BUILDING, PURPOSES[Goal.IMPLEMENT_FEATURE]),
 )
-# Conditions about every check of the project, and about those of CI.
+# Demands for every check of the project, and for those of CI.
 _NO_ERRORS = re.compile(
     r"\W*(?:(?:there are )?(?:no|zero|0|without(?: any)?)(?: more)?|(?:please )?fix (?:all|every|any)(?: the)?) errors?"
     r"(?: (?:left|remain\w*|anywhere|at all))?\W*",
     re.IGNORECASE,
 )
-_ALL_CHECKS = _compile(
+_ASKS_FOR_ALL = _compile(
     rf"\b(?:make|get|turn) (?:sure )?(?:everything|(?:all|every)(?: the| of the)? checks?)(?: to| is| are)? {_GOOD}\b",
     rf"\ball (?:the |of the )?checks (?:are )?{_GOOD}\b",
 )
 _CI = r"(?:the |our )?(?:ci(?: checks?)?|(?:ci |build )?pipelines?|github actions?)"
-_CI_CHECKS = _compile(
+_ASKS_FOR_CI = _compile(
     rf"\b{_CI}(?: (?:is|are|runs?|to|be|should|must|has))* (?:{_GOOD}|fail(?:s|ed|ing)|broken|red)\b",
     rf"\b(?:fix|repair|unbreak) {_CI}(?=\s*(?:$|[,.;:!]|(?:and|again|in|on|until|by|without)\b))",
     r"\bbuild (?:on|in) (?:ci|github actions?|the pipeline)\b",
@@ -126,11 +127,11 @@ _LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|
 
 @dataclass(frozen=True)
 class Intent:
-    """The goal of a task.
+    """The goal of a task, and the purposes to verify.
 
-    `matched_words` are the words that name its class; an ambiguous task names none and gets a regression gate.
-    `objects` are the concrete things that it names, `tools` those that it names as judges. `demanded` are the purposes
-    that a condition of the task asks for.
+    `matched_words` name the goal; an ambiguous task has none and gets a regression gate. `objects` are the concrete
+    things in the task, `tools` those that it names as judges. `demanded` are the purposes that its words ask for, also
+    beside another goal.
     """
 
     goal: Goal
@@ -146,7 +147,7 @@ class Intent:
 
 def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
     """Classify a task; its completion decides before its verbs."""
-    goal, purposes, words = _find_class(task, completion)
+    goal, purposes, words = _find_goal(task, completion)
     is_large = goal is Goal.REGRESSION_GATE and words and _LARGE.search(task)
     return Intent(
         goal,
@@ -157,61 +158,54 @@ def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) ->
         tools=find_named_tools(completion) or find_named_tools(task),
         threshold=parse_coverage_threshold(completion) or parse_coverage_threshold(task),
         iteration_cap=LARGE_CAP if is_large else DEFAULT_CAP,
-        demanded=_find_demanded(task, completion),
+        demanded=_list_demanded_purposes(task, completion),
     )
 
 
-def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
-    """Return the class, its purposes, and the words that name it; no words if the task is ambiguous."""
-    if words := _find_all_checks(completion) or ("" if _LEADING.match(task) else _find_all_checks(task)):
-        return Goal.REGRESSION_GATE, () if asks_for_ci(words) else ALL_CHECKS, words
-    measured = _find_measured(completion) or _find_measured(task)
-    needed = _find_demanded(task, completion)
-    begins_with_verb = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
-    if measured and not begins_with_verb:
-        goal, words = next(iter(measured.items()))
-        return goal, needed, words
+def _find_goal(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
+    """Return the goal, its purposes, and the words that name it; no words if the task is ambiguous."""
+    begins_with_verb = _LEADING.match(task)
+    if words := _find_all_checks(completion) or ("" if begins_with_verb else _find_all_checks(task)):
+        return Goal.REGRESSION_GATE, () if _ASKS_FOR_CI.search(words) else ALL_CHECKS, words
+    measured_goals = _find_measured_goals(completion) or _find_measured_goals(task)
+    demanded = _list_demanded_purposes(task, completion)
+    if measured_goals and not (begins_with_verb and Goal.TYPE_CLEAN not in measured_goals):
+        goal, words = next(iter(measured_goals.items()))
+        return goal, demanded, words
     verbs = [
         (match.start(), goal, match[0], purposes) for goal, verb, purposes in _BY_VERB if (match := verb.search(task))
     ]
     if not verbs:
-        return Goal.REGRESSION_GATE, EVERYTHING, ""
+        return Goal.REGRESSION_GATE, WORKING_STATE, ""
     _, goal, words, purposes = min(verbs)
-    return goal, tuple(dict.fromkeys((*purposes, *needed))), words
+    return goal, tuple(dict.fromkeys((*purposes, *demanded))), words
 
 
-def _find_demanded(task: str, completion: str) -> tuple[Purpose, ...]:
-    """Return the purposes of everything measured that a completion, or else a task names."""
-    measured = _find_measured(completion) or _find_measured(task)
-    return tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
+def _list_demanded_purposes(task: str, completion: str) -> tuple[Purpose, ...]:
+    """Return the purposes of all measured goals that the completion names, or else the task."""
+    goals = _find_measured_goals(completion) or _find_measured_goals(task)
+    return tuple(dict.fromkeys(purpose for goal in goals for purpose in PURPOSES[goal]))
 
 
 def _find_all_checks(text: str) -> str:
     """Return the words that ask for every check of the project or of CI, empty if there are none."""
-    match = _NO_ERRORS.fullmatch(text) or _CI_CHECKS.search(text) or _ALL_CHECKS.search(text)
+    match = _NO_ERRORS.fullmatch(text) or _ASKS_FOR_CI.search(text) or _ASKS_FOR_ALL.search(text)
     return match[0].strip() if match else ""
-
-
-def asks_for_ci(text: str) -> bool:
-    """Return whether a text asks for the checks of CI."""
-    return _CI_CHECKS.search(text) is not None
 
 
 def is_measured(text: str) -> bool:
     """Return whether a text names something that a command can decide."""
-    return bool(_find_measured(text) or _find_all_checks(text))
+    return bool(_find_measured_goals(text) or _find_all_checks(text))
 
 
 def asks_for_more(task: str) -> bool:
-    """Return whether a clause of a task builds or fixes something else than what its conditions measure."""
-    return any(
-        len(others := _MAKING.sub(" ", clause)) < len(clause) and not is_measured(clause) and find_content_words(others)
-        for clause in _CLAUSE_END.split(task)
-    )
+    """Return whether a clause of a task builds or fixes something that no condition measures."""
+    clauses = (clause for clause in _CLAUSE_END.split(task) if _MAKING.search(clause) and not is_measured(clause))
+    return any(find_content_words(_MAKING.sub(" ", clause)) for clause in clauses)
 
 
-def _find_measured(text: str) -> dict[Goal, str]:
-    """Return the classes that a text names with their words, in the order of the text."""
+def _find_measured_goals(text: str) -> dict[Goal, str]:
+    """Return the measured goals that a text names with their words, in the order of the text."""
     matches = [
         (match.start(), goal, match[0]) for goal, pattern in _MEASURED.items() if (match := pattern.search(text))
     ]
@@ -234,9 +228,9 @@ _ISSUE = r"#\d+|\b[A-Z]{2,}-\d+\b|\bissue \d+"
 _CONCRETE = tuple(re.compile(pattern) for pattern in (_PATH, _FILE, _NAME, _COMPARED, _MEASURE, _ISSUE))
 METRIC = re.compile(f"{_COMPARED}|{_MEASURE}", re.IGNORECASE)
 PATH = re.compile(f"{_PATH}|{_FILE}")
-# Names of tools that are common words.
-_AMBIGUOUS = split_names("build flow next go tap pest vale trial karma")
-_TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _AMBIGUOUS
+# Common words that are also names of tools.
+_COMMON_WORDS = split_names("build flow next go tap pest vale trial karma")
+_TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _COMMON_WORDS
 
 # Words that name everything.
 _GENERIC = split_names(
@@ -245,7 +239,7 @@ _GENERIC = split_names(
     "packages module modules file files folder work job whole entire some any more new old our my your what"
 )
 # Verbs, praise and particles.
-_EMPTY = split_names(
+_FILLERS = split_names(
     "a an the and or but so then please can could you we i to of in on for with by at from as is are be make do get "
     "let go better best good great nice nicer clean cleaner up improve improved improvement improvements enhance "
     "enhanced polish optimize optimise optimized robust solid perfect awesome beautiful modern professional production "
@@ -262,7 +256,7 @@ def find_concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ..
     words = frozenset(re.findall(r"[a-z][\w-]+", text.lower()))
     objects += sorted(words & _TOOL_NAMES)
     names = frozenset(part for path in files for part in _split_path(path.lower()))
-    objects += sorted(word for word in (words & names) - _GENERIC - _EMPTY if len(word) > 2)
+    objects += sorted(word for word in (words & names) - _GENERIC - _FILLERS if len(word) > 2)
     return tuple(name for index, name in enumerate(objects) if not any(name in other for other in objects[:index]))
 
 
@@ -279,6 +273,6 @@ def find_code_names(text: str) -> list[str]:
 
 
 def find_content_words(text: str) -> list[str]:
-    """Return the words of a task that are neither generic nor empty."""
+    """Return the words of a task that say something about it: neither generic nor fillers."""
     words = re.findall(r"[^\W\d_][\w-]*", text.lower())
-    return [word for word in words if word not in _EMPTY and word not in _GENERIC]
+    return [word for word in words if word not in _FILLERS and word not in _GENERIC]

@@ -49,19 +49,19 @@ def extract_iteration_limit(text: str) -> tuple[str, int | None]:
     text = _EITHER.sub(r"\1, stop after ", text)
     for pattern in _ITERATION_LIMITS:
         if (match := pattern.search(text)) and (limit := _parse_count(match["count"])):
-            return cut(text, *match.span()), min(int(limit), MAX_ITERATIONS)
+            return cut(match), min(int(limit), MAX_ITERATIONS)
     return text, None
 
 
 def extract_time_limit(text: str) -> tuple[str, int | None]:
     """Return the text without its time limit, and the limit in seconds; a time of the software is none."""
     if (match := _TIME_FLAG.search(text)) and int(match["count"]):
-        return cut(text, *match.span()), int(match["count"]) * 60
+        return cut(match), int(match["count"]) * 60
     for match in chain.from_iterable(pattern.finditer(text) for pattern in _TIME_LIMITS):
         is_for_run = addresses_loop(text, match.start()) and not _DURATION.search(text[: match.start()])
         if is_for_run and (count := _parse_count(match["count"] or "one")):
             seconds = int(count * _UNITS[match["unit"][0].lower()])
-            return cut(text, *match.span()), seconds // 2 if match.groupdict().get("half") else seconds
+            return cut(match), seconds // 2 if match.groupdict().get("half") else seconds
     return text, None
 
 

@@ -47,41 +47,40 @@ class ParsedTask:
 
 def parse_task(text: str) -> ParsedTask:
     """Parse a text; without any of the known phrases it is the task as it stands."""
-    words = text.strip()
-    rest, alias = _extract_alias(words)
+    stripped = text.strip()
+    rest, alias = _extract_alias(stripped)
     rest, limit = extract_iteration_limit(rest)
     rest, seconds = extract_time_limit(rest)
-    rest, is_background = _extract_background(rest)
-    rest, flagged = _extract_completion_flag(_strip_prefix(rest))
+    rest, route = _extract_route(rest)
+    rest, explicit_completion = _extract_explicit_completion(_strip_prefix(rest))
     request = _unquote(_tidy(rest))
     task, completion = _split_phrase(request)
-    task, completion = _tidy(task), flagged or completion
+    task, completion = _tidy(task), explicit_completion or completion
     return ParsedTask(
         text=text,
-        request=request or completion or words,
+        request=request or completion or stripped,
         task=task or (_derive_task(completion) if completion else ""),
         completion=completion,
-        commands=tuple(dict.fromkeys((*find_commands(words), *parse_commands(completion)))),
+        commands=tuple(dict.fromkeys((*find_commands(stripped), *parse_commands(completion)))),
         iteration_limit=limit,
         time_limit=seconds,
         alias=alias,
-        route=Route.BACKGROUND if is_background else Route.SESSION,
+        route=route,
         needs_context=not task and not completion,
-        skips_gates=_skips_gates(words),
-        loop_command=find_loop_command(_strip_prefix(words)),
+        skips_gates=_skips_gates(stripped),
+        loop_command=find_loop_command(_strip_prefix(stripped)),
     )
 
 
 def add_task(parsed: ParsedTask, text: str) -> ParsedTask:
-    """Return a text that needed context with the task that was said afterwards."""
+    """Parse the task that was asked for afterwards; what the first text said about the run still holds."""
     added = parse_task(text)
-    is_background = Route.BACKGROUND in (parsed.route, added.route)
     return replace(
         added,
         iteration_limit=added.iteration_limit or parsed.iteration_limit,
         time_limit=added.time_limit or parsed.time_limit,
         alias=added.alias or parsed.alias,
-        route=Route.BACKGROUND if is_background else Route.SESSION,
+        route=added.route if parsed.route is Route.SESSION else parsed.route,
         skips_gates=added.skips_gates or parsed.skips_gates,
     )
 
@@ -94,12 +93,12 @@ _ALIAS = re.compile(r"(?<!\S)--(?:loop-)?(?:id|alias)[ =](?P<alias>[\w-]{1,80})(
 def _extract_alias(text: str) -> tuple[str, str]:
     """Return the text without the name of the run, and the name."""
     match = _ALIAS.search(text)
-    return (cut(text, *match.span()), match["alias"]) if match else (text, "")
+    return (cut(match), match["alias"]) if match else (text, "")
 
 
 # -- completion
 
-_FLAGS = (
+_EXPLICIT_COMPLETIONS = (
     re.compile(
         r"(?<!\S)--completion[ =](?:\"(?P<quoted>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<word>\S+))", re.IGNORECASE
     ),
@@ -119,9 +118,9 @@ _DERIVED_TASKS = tuple(
 )
 
 
-def _extract_completion_flag(text: str) -> tuple[str, str]:
-    """Return the text without an explicit completion, and that completion."""
-    for pattern in _FLAGS:
+def _extract_explicit_completion(text: str) -> tuple[str, str]:
+    """Return the text without `--completion ...` or `completion: ...`, and that completion."""
+    for pattern in _EXPLICIT_COMPLETIONS:
         if match := pattern.search(text):
             completion = next(filter(None, match.groupdict().values()))
             return f"{text[: match.start()]}{text[match.end() :]}".strip(" \"'"), completion.strip()
@@ -136,27 +135,28 @@ def _derive_task(completion: str) -> str:
 
 # -- phrases that start a loop
 
-_A_LOOP = r"an? (?:\w+[ -]){0,3}loop(?: in the background)?"
+_A_LOOP = r"an? (?:\w+[ -]){0,3}loop"
+_START_A_LOOP = rf"(?:run|start|launch) {_A_LOOP}(?: in the background)?"
 _PREFIXES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"/goal\s+",
         r"/(?:ralph|al|agent-loop|aif-loop|loop)\s+(?:new\s+)?",
         r"(?:ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*",
-        rf"(?:please\s+)?(?:also\s+)?(?:run|start|launch) {_A_LOOP}(?:\s+(?:to|for|that|which)\s+|:\s*)",
+        rf"(?:please\s+)?(?:also\s+)?{_START_A_LOOP}(?:\s+(?:to|for|that|which)\s+|:\s*)",
     )
 )
 _RALPH_THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
-_UNTIL = re.compile(
+_KEEP_GOING_UNTIL = re.compile(
     rf"{CLAUSE}(?:keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
 )
 _UNTIL_COMMAND = re.compile(r"\s+until\s+(?=`)", re.IGNORECASE)
-_GREEN = re.compile(
+_FIX_UNTIL_GREEN = re.compile(
     rf"{CLAUSE}fix(?P<object>[^.;\n]{{0,80}}?)\s+until\s+"
     r"(?:(?:it|all|everything|they)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
     re.IGNORECASE,
 )
-_PASSES = re.compile(
+_RUN_UNTIL_PASSES = re.compile(
     rf"{CLAUSE}run(?P<object>(?:[^.;\n]|\.(?=[\w/])){{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\b\s*)?"
     r"(?:pass(?:es)?|succeeds?|(?:is|are|['\u2019]s|['\u2019]re)?\s*(?:clean|green|happy|quiet))\b[.!]?",
     re.IGNORECASE,
@@ -178,11 +178,11 @@ def _split_phrase(text: str) -> tuple[str, str]:
     """Return the task and its completion."""
     if match := _RALPH_THIS.match(text):
         return text[match.end() :], ""
-    if match := _UNTIL.search(text) or _UNTIL_COMMAND.search(text):
+    if match := _KEEP_GOING_UNTIL.search(text) or _UNTIL_COMMAND.search(text):
         end = _SENTENCE_END.search(text, match.end())
         completion = text[match.end() : end.start() if end else None].strip()
         return _join(text[: match.start()], text[end.end() :] if end else ""), completion
-    for pattern in (_GREEN, _PASSES):
+    for pattern in (_FIX_UNTIL_GREEN, _RUN_UNTIL_PASSES):
         if match := pattern.search(text):
             target = match["object"].strip()
             task = _join(text[: match.start()], f"fix {target or 'the failing tests'}{text[match.end() :]}")
@@ -207,7 +207,9 @@ def _tidy(text: str) -> str:
 # -- route
 
 # Only phrases about the run itself: a background job or an external service may be part of the task.
-_THE_RUN = r"\b(?:run|loop|work on|do|start|keep|launch|execute)\s+(?:this|it|that|the loop|an? (?:\w+[ -]){0,3}loop)\b"
+_START_VERB = r"(?:run|loop|work on|do|start|keep|launch|execute)"
+_THIS = r"(?:this|it|that|the loop)"
+_THE_RUN = rf"\b{_START_VERB}\s+(?:{_THIS}|{_A_LOOP})\b"
 _BACKGROUND = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -227,26 +229,26 @@ _CIRCUMSTANCE = (
 )
 # A clause that only says where to run.
 _RUN_CLAUSE = re.compile(
-    rf"{CLAUSE}(?:please )?(?:run|loop|work on|do|start|keep|launch|execute) (?:this|it|that|the loop)"
-    rf"(?:,? (?:and )?{_CIRCUMSTANCE}){{1,6}}[.!:]?",
+    rf"{CLAUSE}(?:please )?{_START_VERB} {_THIS}(?:,? (?:and )?{_CIRCUMSTANCE}){{1,6}}[.!:]?",
     re.IGNORECASE,
 )
 _AT_END = re.compile(rf"\b{_PLACE}(?:,? (?:and )?{_CIRCUMSTANCE}){{0,6}}[.!]?(?=$|[,;:\n]|\s)", re.IGNORECASE)
 
 
-def _extract_background(text: str) -> tuple[str, bool]:
-    """Return the text without the words that send the run to the background, and whether there are any."""
+def _extract_route(text: str) -> tuple[str, Route]:
+    """Return the text without a clause that sends the run to the background, and the route."""
     if match := _RUN_CLAUSE.search(text):
-        return cut(text, *match.span()), True
+        return cut(match), Route.BACKGROUND
     if (match := _AT_END.search(text)) and addresses_loop(text, match.start()):
-        return cut(text, *match.span()), True
-    return text, any(pattern.search(text) for pattern in _BACKGROUND)
+        return cut(match), Route.BACKGROUND
+    is_background = any(pattern.search(text) for pattern in _BACKGROUND)
+    return text, Route.BACKGROUND if is_background else Route.SESSION
 
 
 # -- questions
 
 _WITHOUT_ASKING = re.compile(
-    r"(?:\b(?:please\s+)?(?:proceed|go (?:on|ahead)|continue|run|work|do (?:it|this|so))\s+)?"
+    r"(?:\bdo so\s+)?"
     r"\bwithout (?:asking|(?:any |further )?(?:confirm(?:ation|ing)|questions))"
     r"(?: (?:me|us|anyone|again|first|anything|in between))*\s*(?=$|[.,;:!)]|\b(?:and|then|but)\b)",
     re.IGNORECASE,

@@ -58,8 +58,10 @@ class Refusal:
 
     def explain(self, build_command: Callable[[str], str]) -> str:
         """Explain the refusal in three lines: the problem, what is missing, and a command to type."""
-        lines = [self.sentence, *(f"  missing: {'; '.join(self.missing)}" for _ in self.missing[:1])]
-        return "\n".join([*lines, *(f"  for example: {build_command(task)}" for task in self.rewordings[:1])])
+        missing = [f"  missing: {'; '.join(self.missing)}"] if self.missing else []
+        return "\n".join(
+            [self.sentence, *missing, *(f"  for example: {build_command(task)}" for task in self.rewordings[:1])]
+        )
 
 
 def refuse_command(task: ParsedTask, command: LoopCommand) -> Refusal:
@@ -117,7 +119,9 @@ class TaskAdvisor:
             return Refusal(sentence, rewordings=(f"{self.task.request} `{_USUAL_COMMANDS[Purpose.TEST]}`",))
         problem = "there is no task in" if self.task.needs_context else "this cannot be measured"
         text = shorten(self.task.text)
-        return Refusal(f"{problem}: {text}" if text else "there is no task", gaps, _limit(self._list_project_tasks()))
+        return Refusal(
+            f"{problem}: {text}" if text else "there is no task", gaps, limit_rewordings(self._list_project_tasks())
+        )
 
     def refuse_unverifiable(self) -> Refusal:
         """Refuse a clear task in a project in which nothing is verified."""
@@ -129,7 +133,7 @@ class TaskAdvisor:
 
     def suggest_rewordings(self) -> tuple[str, ...]:
         """Suggest three tasks with a command that decides them, the closest to the original first."""
-        return _limit((*self._list_similar_tasks(), *self._list_project_tasks()))
+        return limit_rewordings((*self._list_similar_tasks(), *self._list_project_tasks()))
 
     def _list_similar_tasks(self) -> Iterable[str]:
         """Yield the task with commands of the project, or with usual commands if it has none."""
@@ -145,16 +149,17 @@ class TaskAdvisor:
                     yield f"{shorten(self.task.task)} until `{command}` passes"
 
     def _list_commands(self, purpose: Purpose) -> list[str]:
-        """Return commands of the project, or else the usual one if it may exist: no tests for failing tests."""
-        lacks_tests = self.intent.goal is Goal.TEST_PASS and not self.project.find_tests()
-        offered = [
+        """Return commands of the project, or else the usual one if it fits: no tests for failing tests."""
+        goal = self.intent.goal
+        lacks_tests = goal is Goal.TEST_PASS and not self.project.find_tests()
+        commands = [
             candidate.command_line
             for candidate in self._rank_candidates(purpose)
             if not (candidate.is_guess and self.intent.is_ambiguous) and not (candidate.family and lacks_tests)
         ]
-        is_foreign = self.intent.goal is not Goal.BUILD_PASS if purpose is Purpose.BUILD else bool(self.candidates)
-        usual = [] if is_foreign or self.intent.goal is Goal.TEST_PASS else [_USUAL_COMMANDS[purpose]]
-        return offered or usual
+        # The usual commands are those of Python: a project with commands of its own may use another language.
+        fits = goal is Goal.BUILD_PASS if purpose is Purpose.BUILD else not self.candidates
+        return commands or ([_USUAL_COMMANDS[purpose]] if fits and goal is not Goal.TEST_PASS else [])
 
     def _list_project_tasks(self) -> Iterable[str]:
         """Yield tasks for this project; the last three hold for any project."""
@@ -175,7 +180,7 @@ class TaskAdvisor:
         yield "fix lint until `pre-commit run --all-files` passes"
 
     def find_root_command(self, purpose: Purpose) -> str | None:
-        """Return the project's command for a purpose at its root; None if it has only guesses."""
+        """Return the project's command for a purpose at its root; None if it names none."""
         ranked = self._rank_candidates(purpose)
         return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
 
@@ -189,7 +194,8 @@ class TaskAdvisor:
         )
 
 
-def _limit(rewordings: Iterable[str]) -> tuple[str, ...]:
+def limit_rewordings(rewordings: Iterable[str]) -> tuple[str, ...]:
+    """Return the first three distinct rewordings."""
     return tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS]
 
 
@@ -212,7 +218,7 @@ _ENGLISH = split_names(
     "fix add write create update improve refactor run keep loop iterate please my our your we you what which every"
 )
 # Short words of Spanish, Portuguese, French, Italian, German, Dutch, Polish and Turkish that English does not have.
-_OTHERS = split_names(
+_FOREIGN = split_names(
     "el los las del que una para con por hasta esta este todos todas y en se o os um uma com não nao até dos das as "
     "le les des une dans pour avec et sur tous toutes jusqu ce cette il lo gli che della dei delle per fino nel "
     "der die den dem und nicht bis alle mit für fur ein eine einen im zu auf ist sind het een niet voor met "
@@ -225,9 +231,9 @@ def is_foreign_language(text: str) -> bool:
     letters = [character for character in text if character.isalpha()]
     if not letters:
         return False
-    latin = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
-    if latin * 2 < len(letters):
+    latin_letters = sum(unicodedata.name(character, "").startswith("LATIN") for character in letters)
+    if latin_letters * 2 < len(letters):
         return True
     words = re.findall(r"[^\W\d_]+", text.lower())
-    english = sum(word in _ENGLISH for word in words)
-    return sum(word in _OTHERS for word in words) > english
+    english_words = sum(word in _ENGLISH for word in words)
+    return sum(word in _FOREIGN for word in words) > english_words

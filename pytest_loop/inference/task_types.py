@@ -69,8 +69,8 @@ _BARE_SPEC = re.compile(rf"\b{_SPEC}$", re.IGNORECASE)
 class TaskType:
     """The template for a task, and the words that name it.
 
-    It is certain if the task asks for such a document. One that is not certain fits only if the project says nothing
-    about when the task is done. It is exact if the user named it with a flag: no rules are made of the task's words.
+    It is certain if the task asks for such a document; else it counts only if the project says nothing about when the
+    task is done. It is exact if the user named it with a flag: no rules are made of the task's words.
     """
 
     template: str
@@ -81,7 +81,7 @@ class TaskType:
 
 def detect_task_type(task: str) -> TaskType | None:
     """Return the type of the document that a task asks for; None if it asks for none, or for several documents."""
-    types = list_documents(task)
+    types = list_document_types(task)
     if types:
         return types[0] if len(types) == 1 else None
     if code := _CODE_PHRASE.match(task):
@@ -91,12 +91,12 @@ def detect_task_type(task: str) -> TaskType | None:
     return None
 
 
-def list_documents(task: str) -> list[TaskType]:
-    """Return the documents that a task certainly asks for."""
+def list_document_types(task: str) -> list[TaskType]:
+    """Return the types of the documents that a task certainly asks for."""
     return list(filter(None, (_classify_phrase(phrase, task) for phrase in _list_phrases(task))))
 
 
-def is_change(task: str) -> bool:
+def is_edit_of_existing(task: str) -> bool:
     """Return whether a task changes a document that exists: `extend the README`."""
     sentence = _SENTENCE.match(task)
     return sentence is not None and sentence["change"] is not None

@@ -22,7 +22,7 @@ from pytest_loop.inference.gates import Confirm, Gate, GateDecision, decide_gate
 from pytest_loop.inference.project_context import extract_context
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.reversibility import assess_reversibility
-from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
+from pytest_loop.inference.shape_file import SHAPE_FILE
 from pytest_loop.inference.stop_check import decide_stop
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.workflow import classify_workflow

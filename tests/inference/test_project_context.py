@@ -20,9 +20,8 @@ from pytest_loop.inference.project_context import (
     render_notes,
 )
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.proposal import render_rule_file
-from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.shape_file import ShapeEntry, build_must_not_entry, make_slug, parse_shape_file
+from pytest_loop.inference.proposal import make_slug, render_rule_file
+from pytest_loop.inference.shape_file import SHAPE_FILE, ShapeEntry, build_must_not_entry, parse_shape_file
 from pytest_loop.rules.rule_files import load_rule_file
 
 FENCED = """\
@@ -95,7 +94,7 @@ def test_a_shape_file_is_read_from_bare_lists() -> None:
 
 
 def test_a_shape_file_becomes_rules() -> None:
-    rules = {rule.entry["id"]: rule for rule in extract_context(Project.from_texts({SHAPE: FENCED})).rules}
+    rules = {rule.entry["id"]: rule for rule in extract_context(Project.from_texts({SHAPE_FILE: FENCED})).rules}
     checks = {name: rule.entry["check"] for name, rule in rules.items()}
     assert checks == {
         "a.shape.tests-pass-all-of-them": {"command": "npm test", "timeout": 120},
@@ -107,8 +106,10 @@ def test_a_shape_file_becomes_rules() -> None:
         "a.must-not.grep-rq-eval-src": {"command": "grep -rq eval src", "timeout": 120},
     }
     assert rules["a.must-not.no-new-dependencies"].entry["must_not"] is True
-    assert str(rules["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
-    bare = {rule.entry["id"]: rule.entry["check"] for rule in extract_context(Project.from_texts({SHAPE: BARE})).rules}
+    assert str(rules["a.shape.ui-renders"].sources[0]) == f"{SHAPE_FILE}:13"
+    bare = {
+        rule.entry["id"]: rule.entry["check"] for rule in extract_context(Project.from_texts({SHAPE_FILE: BARE})).rules
+    }
     assert bare["a.shape.b-works"] == {"manual": "b works"}
     assert bare["a.shape.a-works"] == {"command": "make a", "timeout": 120}
 
@@ -167,7 +168,7 @@ verification:
 
 def test_criteria_may_be_mappings() -> None:
     assert parse_shape_file(MAPPINGS).criteria[1] == ShapeEntry("the total is right", 3, "total")
-    rules = {rule.entry["id"]: rule.entry for rule in extract_context(Project.from_texts({SHAPE: MAPPINGS})).rules}
+    rules = {rule.entry["id"]: rule.entry for rule in extract_context(Project.from_texts({SHAPE_FILE: MAPPINGS})).rules}
     assert rules["a.shape.total"]["description"] == "the total is right"
     assert {name: entry["check"] for name, entry in rules.items()} == {
         "a.shape.first": {"command": "make first", "timeout": 120},
@@ -267,7 +268,7 @@ def test_statements_about_artifacts_judge_documents_only() -> None:
 
 
 def test_rules_of_a_context_load_from_a_rule_file(tmp_path: Path) -> None:
-    context = extract_context(Project.from_texts({**FACTORY, SHAPE: FENCED}))
+    context = extract_context(Project.from_texts({**FACTORY, SHAPE_FILE: FENCED}))
     (tmp_path / "it.rules.yaml").write_text(render_rule_file(context.rules, "context"), encoding="utf-8")
     loaded = load_rule_file(tmp_path / "it.rules.yaml", tmp_path)
     assert [entry.rule.id for entry in loaded.rules] == [rule.entry["id"] for rule in context.rules]
@@ -275,9 +276,9 @@ def test_rules_of_a_context_load_from_a_rule_file(tmp_path: Path) -> None:
 
 
 def test_notes_for_a_prompt_are_ordered_and_limited() -> None:
-    context = extract_context(Project.from_texts({**FACTORY, SHAPE: BARE}))
+    context = extract_context(Project.from_texts({**FACTORY, SHAPE_FILE: BARE}))
     text = render_notes(context)
-    places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
+    places = [text.index(path) for path in (SHAPE_FILE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
     assert estimate_tokens(render_notes(extract_context(Project.from_texts({DESCRIPTION: "x" * 50_000})), 100)) <= 100
@@ -333,6 +334,6 @@ def test_a_slug_is_short_and_never_empty(text: str, expected: str) -> None:
     ).map("".join)
 )
 def test_any_text_can_be_a_shape_or_an_override(text: str) -> None:
-    context = extract_context(Project.from_texts({SHAPE: text, OVERRIDES: text, RULES: text}))
+    context = extract_context(Project.from_texts({SHAPE_FILE: text, OVERRIDES: text, RULES: text}))
     ids = [rule.entry["id"] for rule in context.rules]
     assert len(ids) == len(set(ids))

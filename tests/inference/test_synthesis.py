@@ -17,7 +17,7 @@ from pytest_loop.inference.candidate_selection import choose_candidates
 from pytest_loop.inference.command_candidate import CommandCandidate, Confidence, Goal, Layer, SourceLine, find_weakest
 from pytest_loop.inference.coverage_criteria import find_coverage_pattern, read_coverage_threshold
 from pytest_loop.inference.coverage_threshold import NumericGoal
-from pytest_loop.inference.inferred_criteria import describe_installation, find_installed, parse_pytest_selection
+from pytest_loop.inference.inferred_criteria import describe_installation, find_installed_tool, parse_pytest_selection
 from pytest_loop.inference.project_files import Project, read_project
 from pytest_loop.inference.proposal import (
     Criterion,
@@ -176,7 +176,7 @@ def test_commands_of_several_folders_run_one_after_another(tmp_path: Path) -> No
     ],
 )
 def test_installed_tools_are_found(name: str, is_here: bool) -> None:
-    assert (find_installed(name) is not None) is is_here
+    assert (find_installed_tool(name) is not None) is is_here
 
 
 def test_a_missing_program_is_named() -> None:

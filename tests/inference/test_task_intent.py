@@ -8,7 +8,7 @@ from pytest_loop.inference.command_candidate import Goal
 from pytest_loop.inference.coverage_threshold import NumericGoal, parse_coverage_threshold
 from pytest_loop.inference.task_intent import (
     ALL_CHECKS,
-    EVERYTHING,
+    WORKING_STATE,
     classify_task,
     find_concrete_objects,
     find_content_words,
@@ -42,8 +42,8 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("rename total to sum", Goal.REGRESSION_GATE, (TEST, BUILD)),
         ("refactor cart.py; tests stay green", Goal.REGRESSION_GATE, (TEST, BUILD)),
         ("refactor cart.py, lint stays clean", Goal.REGRESSION_GATE, (TEST, BUILD, LINT)),
-        ("migrate to Python 3.13", Goal.REGRESSION_GATE, EVERYTHING),
-        ("upgrade django", Goal.REGRESSION_GATE, EVERYTHING),
+        ("migrate to Python 3.13", Goal.REGRESSION_GATE, WORKING_STATE),
+        ("upgrade django", Goal.REGRESSION_GATE, WORKING_STATE),
         ("implement user login", Goal.IMPLEMENT_FEATURE, (TEST,)),
         ("add dark mode", Goal.IMPLEMENT_FEATURE, (TEST,)),
         ("build a login page", Goal.IMPLEMENT_FEATURE, (TEST,)),
@@ -65,9 +65,9 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("fix the build on GitHub Actions", Goal.REGRESSION_GATE, ()),
         ("fix the pipeline class", Goal.BUG_FIXED, (TEST,)),
         ("fix pipeline errors in shop.py", Goal.BUG_FIXED, (TEST,)),
-        ("make the logo black", Goal.REGRESSION_GATE, EVERYTHING),
-        ("speed up the parser", Goal.REGRESSION_GATE, EVERYTHING),
-        ("change fixture.py", Goal.REGRESSION_GATE, EVERYTHING),
+        ("make the logo black", Goal.REGRESSION_GATE, WORKING_STATE),
+        ("speed up the parser", Goal.REGRESSION_GATE, WORKING_STATE),
+        ("change fixture.py", Goal.REGRESSION_GATE, WORKING_STATE),
     ],
 )
 def test_words_decide_the_class_of_a_task(task: str, goal: Goal, purposes: tuple[Purpose, ...]) -> None:
@@ -103,7 +103,7 @@ def test_tools_that_are_named_as_judges_are_found(task: str, commands: list[str]
 @pytest.mark.parametrize("completion", ["no errors", "zero errors", "there are no more errors left", "0 errors"])
 def test_no_errors_is_about_every_check(completion: str) -> None:
     intent = classify_task("fix errors", completion)
-    assert (intent.goal, intent.purposes) == (Goal.REGRESSION_GATE, (*EVERYTHING, TYPES))
+    assert (intent.goal, intent.purposes) == (Goal.REGRESSION_GATE, (*WORKING_STATE, TYPES))
     assert is_measured(completion)
     assert not is_measured(f"{completion} in the log")
 

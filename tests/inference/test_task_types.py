@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.task_types import detect_task_type, is_change
+from pytest_loop.inference.task_types import detect_task_type, is_edit_of_existing
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,6 @@ def test_other_tasks_have_no_type(task: str) -> None:
 
 
 def test_change_is_of_something_that_exists() -> None:
-    assert is_change("extend the README")
-    assert not is_change("write a README")
-    assert not is_change("")
+    assert is_edit_of_existing("extend the README")
+    assert not is_edit_of_existing("write a README")
+    assert not is_edit_of_existing("")

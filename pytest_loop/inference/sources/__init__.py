@@ -10,11 +10,11 @@ from pytest_loop.inference.command_candidate import CommandCandidate
 from pytest_loop.inference.command_lines import strip_wrappers
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources.ci_pipelines import find_ci_candidates
-from pytest_loop.inference.sources.compiled_languages import find_compiled_candidates
 from pytest_loop.inference.sources.node_packages import find_node_candidates
 from pytest_loop.inference.sources.project_documents import find_agent_file_candidates, find_record_candidates
 from pytest_loop.inference.sources.python_packages import find_python_candidates
 from pytest_loop.inference.sources.task_runners import find_runner_candidates
+from pytest_loop.inference.sources.toolchains import find_toolchain_candidates
 
 MAX_CANDIDATES = 500
 
@@ -26,7 +26,7 @@ def find_candidates(project: Project) -> list[CommandCandidate]:
 
 
 def _join_reports(candidates: Iterable[CommandCandidate]) -> Iterator[CommandCandidate]:
-    """Join `coverage run` with the report after it: alone it prints no number."""
+    """Join `coverage run` with the report after it, or add one: alone it prints no number."""
     measurement: CommandCandidate | None = None
     for candidate in candidates:
         words = strip_wrappers(candidate.command)[:2]
@@ -48,5 +48,5 @@ def _is_same_place(candidate: CommandCandidate, other: CommandCandidate) -> bool
 
 def find_manifest_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands that manifests and task runners of the project offer, each once."""
-    finders = (find_python_candidates, find_node_candidates, find_compiled_candidates, find_runner_candidates)
+    finders = (find_python_candidates, find_node_candidates, find_toolchain_candidates, find_runner_candidates)
     return iter(dict.fromkeys(chain.from_iterable(find(project) for find in finders)))

@@ -1,4 +1,4 @@
-"""Read the verification steps of CI (layer 4) as commands that can be run locally."""
+"""Find verification commands in the pipelines of CI, in a form that can be run locally."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _Matrix = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class _Script:
-    """The commands of one step, and the values of its matrix by name."""
+    """The shell script of one step of a pipeline, and the values of its matrix by name."""
 
     text: str
     folder: str = ""
@@ -46,15 +46,16 @@ class _Script:
 
 def find_ci_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the verification commands of CI, each once; those of a delivery workflow only if there are no others."""
-    candidates: dict[bool, dict[tuple[str, str], CommandCandidate]] = {False: {}, True: {}}
+    verifying: dict[tuple[str, str], CommandCandidate] = {}
+    delivering: dict[tuple[str, str], CommandCandidate] = {}
     for path in sorted(project.texts):
         is_workflow = _WORKFLOW.fullmatch(path) is not None
         read = _read_workflow if is_workflow else _READERS.get(path)
-        is_delivery = is_workflow and _is_delivery(path.rpartition("/")[2])
+        candidates = delivering if is_workflow and _is_delivery(path.rpartition("/")[2]) else verifying
         for script in read(project, path) if read else ():
             for candidate in _find_in_script(path, script):
-                candidates[is_delivery].setdefault((candidate.command, candidate.folder), candidate)
-    yield from (candidates[False] or candidates[True]).values()
+                candidates.setdefault((candidate.command, candidate.folder), candidate)
+    yield from (verifying or delivering).values()
 
 
 def _is_delivery(*names: object) -> bool:
@@ -75,7 +76,9 @@ def _find_in_script(path: str, script: _Script) -> Iterator[CommandCandidate]:
 _EXPRESSION = re.compile(
     r"\$\{\{\s*(?:matrix\.)?([^{}\n]{0,200}?)\s*\}\}|<<\s*(?:matrix\.|parameters\.)?([^<>\n]{0,200}?)\s*>>"
 )
-_MARK = re.compile("\ue000([^\ue001]*)\ue001")
+# Characters that stand in no script enclose the name of an expression.
+_START, _END = "\ue000", "\ue001"
+_MARKED_NAME = re.compile(f"{_START}([^{_END}]*){_END}")
 _WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
 MAX_VALUES = 20
 # Programs and subcommands whose next word is the name of a script.
@@ -83,12 +86,12 @@ _SCRIPT_RUNNERS = split_names("run make just yarn pnpm npm poe task")
 
 
 def _mark_expressions(script: str, matrix: _Matrix) -> str:
-    """Replace each expression by its name between two marks, so that it stays one word."""
-    script = _EXPRESSION.sub(lambda match: f"\ue000{''.join((match[1] or match[2] or '').split())}\ue001", script)
+    """Replace each expression by its marked name, so that it stays one word."""
+    script = _EXPRESSION.sub(lambda match: f"{_START}{''.join((match[1] or match[2] or '').split())}{_END}", script)
     if not matrix:
         return script
     names = "|".join(map(re.escape, matrix))
-    return re.sub(rf"\$\{{?({names})\b\}}?", "\ue000\\1\ue001", script)
+    return re.sub(rf"\$\{{?({names})\b\}}?", rf"{_START}\1{_END}", script)
 
 
 def expand_matrix(command: str, matrix: _Matrix) -> list[str]:
@@ -100,24 +103,24 @@ def expand_matrix(command: str, matrix: _Matrix) -> list[str]:
     commands = [""]
     words: list[str] = []
     for word in _WORD.findall(command):
-        mark = _MARK.search(word)
-        if not mark:
+        marked = _MARKED_NAME.search(word)
+        if not marked:
             words.append(word)
             commands = [f"{start} {word}".strip() for start in commands]
             continue
-        values = matrix.get(mark[1], [])[:MAX_VALUES]
-        is_whole_word = word.strip("\"'") == mark[0]
+        values = matrix.get(marked[1], [])[:MAX_VALUES]
+        is_whole_word = word.strip("\"'") == marked[0]
         if is_whole_word and values and words and words[-1] in _SCRIPT_RUNNERS:
             commands = [f"{start} {value}" for start in commands[:MAX_VALUES] for value in values]
         elif words and words[-1].startswith("-"):
             flag = words.pop()
             commands = [start.removesuffix(flag).rstrip() for start in commands]
         elif not words:
-            commands = [_MARK.sub("", word)]
+            commands = [_MARKED_NAME.sub("", word)]
         elif not is_whole_word and not word.startswith("-") and "=" not in word:
             if not values:
                 return []
-            commands = [f"{start} {word.replace(mark[0], values[0])}" for start in commands]
+            commands = [f"{start} {word.replace(marked[0], values[0])}" for start in commands]
     return [command for command in commands if command]
 
 

@@ -1,4 +1,4 @@
-"""Read the documents of a project: files for agents (layer 2), and records of its requirements (layer 5)."""
+"""Find commands and use cases in the documents of a project: files for agents, and records of requirements."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class _Package:
         )
         if source:
             yield self._build_candidate(_PYTEST.command, Purpose.TEST, source)
-            yield self._find_coverage(source)
+            yield self._build_coverage_candidate(source)
         elif self.project.has_file(self.folder, "manage.py"):
             yield self._build_candidate(
                 "python manage.py test", Purpose.TEST, SourceLine(join_folder(self.folder, "manage.py"))
@@ -139,15 +139,14 @@ class _Package:
 
     def _locate_requirement(self) -> SourceLine | None:
         """Return the place that requires pytest, or else a conftest file."""
-        for path in self.project.texts:
-            if get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2]):
-                source = self.project.locate(path, _PYTEST_REQUIRED, default=0)
-                if source.line:
-                    return source
+        for path, text in self.project.texts.items():
+            is_here = get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2])
+            if is_here and re.search(_PYTEST_REQUIRED, text, re.MULTILINE):
+                return self.project.locate(path, _PYTEST_REQUIRED)
         conftests = (join_folder(self.folder, name) for name in ("conftest.py", "tests/conftest.py"))
         return next((SourceLine(path) for path in conftests if path in self.project.files), None)
 
-    def _find_coverage(self, tests: SourceLine) -> CommandCandidate:
+    def _build_coverage_candidate(self, tests: SourceLine) -> CommandCandidate:
         settings = self._locate_settings(_COVERAGE)
         command = _PYTEST_COV if settings else _PYTEST_COV_OF_PROJECT
         for path, text in self.project.texts.items():

@@ -12,7 +12,7 @@ from pytest_loop.inference.tool_purposes import Purpose
 _Offer = tuple[str, Purpose, SourceLine]
 
 
-def find_compiled_candidates(project: Project) -> Iterator[CommandCandidate]:
+def find_toolchain_candidates(project: Project) -> Iterator[CommandCandidate]:
     """Yield the commands that each manifest of these languages implies."""
     for family, manifests, list_offers in _FAMILIES:
         for path in project.find_by_name(*manifests):
@@ -75,19 +75,15 @@ def _list_gradle_offers(project: Project, path: str) -> Iterator[_Offer]:
 
 
 def _list_ruby_offers(project: Project, path: str) -> Iterator[_Offer]:
-    def has_gem(name: str) -> bool:
-        return re.search(rf"^\s*gem\s+[\"']{name}", project.texts[path], re.MULTILINE) is not None
-
-    def locate_gem(name: str) -> SourceLine:
-        return project.locate(path, rf"^\s*gem\s+[\"']{name}")
-
+    gem = r"^\s*gem\s+[\"']"
+    gems = re.findall(rf"{gem}(rspec|rubocop)", project.texts[path], re.MULTILINE)  # also rspec-rails
     folder = get_folder(path)
-    if has_gem("rspec") or any(is_in_folder(name, join_folder(folder, "spec")) for name in project.files):
-        yield "bundle exec rspec", Purpose.TEST, locate_gem("rspec")
+    if "rspec" in gems or any(is_in_folder(name, join_folder(folder, "spec")) for name in project.files):
+        yield "bundle exec rspec", Purpose.TEST, project.locate(path, f"{gem}rspec")
     else:
-        yield "bundle exec rake test", Purpose.TEST, locate_gem("(?:rake|minitest)")
-    if has_gem("rubocop") or project.has_file(folder, ".rubocop.yml"):
-        yield "bundle exec rubocop", Purpose.LINT, locate_gem("rubocop")
+        yield "bundle exec rake test", Purpose.TEST, project.locate(path, f"{gem}(?:rake|minitest)")
+    if "rubocop" in gems or project.has_file(folder, ".rubocop.yml"):
+        yield "bundle exec rubocop", Purpose.LINT, project.locate(path, f"{gem}rubocop")
 
 
 _FAMILIES: tuple[tuple[str, tuple[str, ...], Callable[[Project, str], Iterator[_Offer]]], ...] = (
