@@ -69,7 +69,7 @@ class Binding:
             documents={
                 file.criteria.source: _describe_document(file, session.config.rootpath)
                 for file in files
-                if file.declared or any(can_read_artifact(loaded.check) for loaded in file.rules)
+                if file.declared_artifact or any(can_read_artifact(loaded.check) for loaded in file.rules)
             },
             doctest_sources=_find_doctest_sources(tests),
         )
@@ -136,7 +136,7 @@ def find_phase(item: pytest.Item) -> str:
 
 def _list_judges(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
     """Return the files of the project with functions or schemas of checks, and those that rule files extend."""
-    paths: set[Path | None] = {path for file in files for path in file.extended}
+    paths: set[Path | None] = {path for file in files for path in file.extended_files}
     for _, loaded in _iterate_rules(files):
         for check in list_checks(loaded.check):
             if isinstance(check, (Python, JsonSchema)):
@@ -170,7 +170,7 @@ def _find_obstacles(session: pytest.Session) -> Iterator[tuple[str, str]]:
 
 def _describe_document(file: LoadedRuleFile, root: Path) -> str:
     """Return the path that a rule file names as its artifact, from the root if it is inside; empty without one."""
-    path = file.declared
+    path = file.declared_artifact
     if path is None:
         return ""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
