@@ -13,7 +13,7 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
-from pytest_loop.rules.items import ASK, ORDER, RuleFailed, raise_collect_error, render_failure
+from pytest_loop.rules.items import ASK_JUDGE, ORDER, RuleFailed, raise_collect_error, render_failure
 from pytest_loop.settings.session_settings import read_group
 from pytest_loop.settings.workload_options import WorkloadSettings
 from pytest_loop.workloads.build import BuildOnce
@@ -48,7 +48,7 @@ class CaseRunner:
         self.line = workload.source.locate(("casePaths",))
         settings = read_group(WorkloadSettings, config, config.option)
         timeout = choose_setting("case_timeout", settings, workload.manifest)
-        self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK, None))
+        self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK_JUDGE, None))
         folder = getattr(config, "workerinput", {}).get("loop_folder")
         self._builds = config.stash.setdefault(_BUILDS, BuildOnce(Path(folder) if folder else None))
         self._cache = _open_cache(config, workload)
