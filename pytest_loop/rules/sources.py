@@ -16,7 +16,7 @@ from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
 from pytest_loop.rules.rule_schema import RuleFile
-from pytest_loop.rules.syntax import FORMATS, ContentError, ValuePath, read_text
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, ValuePath, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -94,7 +94,7 @@ def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
         expected = "a file inside the project"
     elif not path.is_file():
         expected = f"a rule file or one of the templates {', '.join(list_templates())}"
-    elif path.suffix.lower() not in FORMATS:
+    elif path.suffix.lower() not in DATA_FORMATS_BY_SUFFIX:
         expected = "a .yaml, .yml, .json or .toml file"
     else:
         return path.resolve()
@@ -105,7 +105,7 @@ def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
 def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) -> RuleSource | None:
     display_name = _display_path(path, root)
     try:
-        parsed = parse_with_lines(read_text(path), FORMATS[path.suffix.lower()])
+        parsed = parse_with_lines(read_text(path), DATA_FORMATS_BY_SUFFIX[path.suffix.lower()])
     except ContentError as error:
         problems.append(Problem(display_name, error.line, str(error)))
         return None

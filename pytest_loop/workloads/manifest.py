@@ -17,12 +17,12 @@ from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
 from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
-from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 from pytest_loop.settings.workload_options import WorkloadSettings
 
 Model = TypeVar("Model", bound=BaseModel)
-MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
+MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in DATA_FORMATS_BY_SUFFIX)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
 # At least one of these has to decide whether an output is right.
 _JUDGE_KEYS = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
@@ -198,12 +198,12 @@ class LoadedFile(Generic[Model]):
 def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
     """Load a file as a model, or raise `ManifestError` with every problem; `first` is a required key."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is None:
+    format_name = DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower())
+    if format_name is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"
         raise ManifestError([Problem(name, 1, problem)])
     try:
-        data, duplicates, locate = parse_with_lines(read_text(path), kind)
+        data, duplicates, locate = parse_with_lines(read_text(path), format_name)
     except ContentError as error:
         raise ManifestError([Problem(name, error.line, str(error))]) from None
     problems = [Problem(name, error.line, str(error)) for error in duplicates]

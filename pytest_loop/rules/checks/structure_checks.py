@@ -88,12 +88,12 @@ class Parses(ContentCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
-        kind = document.detect_format(self.parses.format)
+        format_name = document.detect_format(self.parses.format)
         pieces = [(document.text, 1)]
         if self.parses.block is not None:
             pieces = [(block.text, block.line) for block in document.find_blocks(self.parses.block)]
         for text, line in pieces:
-            if error := find_syntax_error(text, kind):
+            if error := find_syntax_error(text, format_name):
                 where = document.line(line + error.line - 1)
                 yield Finding(expected=error.expected, found=error.found, where=where)
 

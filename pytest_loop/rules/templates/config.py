@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES
+from pytest_loop.rules.document import DATA_FORMATS, FORMATS_BY_SUFFIX
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.rules.templates.artifact_reader import fail_with, read_data, read_document
 
@@ -18,7 +18,7 @@ _REFERENCE = re.compile(r"(?<!\$)\$(?:\{([A-Z_][A-Z0-9_]*)(:?[-?=+])?|([A-Z_][A-
 def check_settings(artifact: Path, workspace: Path) -> None:
     """The file sets something: it has keys or entries, or, in a format without a parser, a line of its own."""
     document = read_document(artifact, workspace)
-    if SUFFIXES.get(artifact.suffix.lower()) in DATA_FORMATS:
+    if FORMATS_BY_SUFFIX.get(artifact.suffix.lower()) in DATA_FORMATS:
         data = read_data(document)
         has_settings = isinstance(data, (dict, list)) and bool(data)
     else:

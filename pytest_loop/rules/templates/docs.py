@@ -48,23 +48,23 @@ def _find_problem(document: Document, block: FencedBlock) -> str | None:
         return f"{document.line(block.line - 1)}: expected a closing fence, found the end of the text"
     if not block.text.strip():
         return f"{document.line(block.line - 1)}: expected an example, found an empty block"
-    kind = LANGUAGES.get(block.language)
-    if kind is None:
+    format_name = LANGUAGES.get(block.language)
+    if format_name is None:
         return None
-    for line, text in _split_example(block.text, kind):
-        error = find_syntax_error(text, kind)
+    for line, text in _split_example(block.text, format_name):
+        error = find_syntax_error(text, format_name)
         # An example may be part of a function, such as a lone `return`.
-        if error and not (kind == "python" and "outside" in error.found):
+        if error and not (format_name == "python" and "outside" in error.found):
             return f"{document.line(block.line + line + error.line - 1)}: {error}"
     return None
 
 
-def _split_example(text: str, kind: str) -> list[tuple[int, str]]:
+def _split_example(text: str, format_name: str) -> list[tuple[int, str]]:
     """Return the texts that must parse with their first lines: the examples of a Python session, or the whole."""
-    if kind == "python" and text.lstrip().startswith(">>>"):
+    if format_name == "python" and text.lstrip().startswith(">>>"):
         with suppress(ValueError):  # prompts that do not line up: not a session after all
             return [(example.lineno, example.source) for example in doctest.DocTestParser().get_examples(text)]
-    return [(0, text if kind == "yaml" else dedent(text))]
+    return [(0, text if format_name == "yaml" else dedent(text))]
 
 
 def check_hierarchy(artifact: Path, workspace: Path) -> None:

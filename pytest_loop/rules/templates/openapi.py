@@ -15,7 +15,7 @@ from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
-from pytest_loop.rules.syntax import FORMATS, ValuePath, parse, read_text, stringify_keys
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ValuePath, parse, read_text, stringify_keys
 from pytest_loop.rules.templates.artifact_reader import read_data
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -169,7 +169,9 @@ class _FileRetriever:
         path = Path(url2pathname(parts.path)).resolve()
         if parts.scheme != "file" or not path.is_relative_to(self._workspace):
             raise LookupError(f"{uri} is not in the project")
-        return _make_resource(stringify_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
+        return _make_resource(
+            stringify_keys(parse(read_text(path), DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower(), "yaml")))
+        )
 
 
 def _make_resource(contents: Any) -> Resource[Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
-from pytest_loop.rules.document import SUFFIXES, Document, find_syntax_error
+from pytest_loop.rules.document import FORMATS_BY_SUFFIX, Document, find_syntax_error
 from pytest_loop.rules.templates.artifact_reader import read_document
 
 # Commands that only parse a file, by its suffix; what a file does is not executed.
@@ -33,11 +33,11 @@ _MAX_LINES = 8
 def check_code(artifact: Path, workspace: Path) -> None:
     """The file is code that can be parsed; raises `CheckError` for a language that cannot be checked here."""
     document = read_document(artifact, workspace)
-    kind = SUFFIXES.get(artifact.suffix.lower())
-    if kind == "markdown":
+    format_name = FORMATS_BY_SUFFIX.get(artifact.suffix.lower())
+    if format_name == "markdown":
         raise CheckError(f"{document.shown} is Markdown, and this check reads code: name a file such as main.py")
-    if kind:
-        _parse(document, kind)
+    if format_name:
+        _parse(document, format_name)
     else:
         _compile(document)
 
@@ -48,14 +48,14 @@ def check_config(artifact: Path, workspace: Path) -> None:
     suffix = artifact.suffix.lower()
     if suffix == ".ini":
         _parse_ini(document)
-    elif kind := SUFFIXES.get(suffix):
-        _parse(document, kind)
+    elif format_name := FORMATS_BY_SUFFIX.get(suffix):
+        _parse(document, format_name)
     else:
         _match_brackets(document)
 
 
-def _parse(document: Document, kind: str) -> None:
-    if error := find_syntax_error(document.text, kind):
+def _parse(document: Document, format_name: str) -> None:
+    if error := find_syntax_error(document.text, format_name):
         raise AssertionError(f"{document.line(error.line)}: {error}")
 
 
