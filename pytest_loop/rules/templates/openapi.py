@@ -96,7 +96,7 @@ class Operation:
 
     @property
     def successes(self) -> dict[str, Node]:
-        """The 2xx responses; without any, and without a redirection, `default`."""
+        """The 2xx responses; `default` if there is neither one nor a 1xx or 3xx response."""
         successes = {code: node for code, node in self.responses.items() if code.startswith("2")}
         redirects = any(code.startswith(("1", "3")) for code in self.responses)
         default = self.responses.get("default")
@@ -146,6 +146,7 @@ class Spec:
 
 
 def _find_references(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, Any]]:
+    """Yield each reference below a value, with its path."""
     if _is_reference(value):
         yield path, value
     elif isinstance(value, dict):
