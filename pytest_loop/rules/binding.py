@@ -246,4 +246,4 @@ def _find_doctest_sources(items: Iterable[pytest.Item]) -> tuple[str, ...]:
     for item in items:
         path = item.nodeid.partition("::")[0]
         has_only_doctests[path] = isinstance(item, pytest.DoctestItem) and has_only_doctests.get(path, True)
-    return tuple(path for path, is_source in has_only_doctests.items() if is_source and path.endswith(".py"))
+    return tuple(path for path, has_only in has_only_doctests.items() if has_only and path.endswith(".py"))

@@ -54,26 +54,27 @@ def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
     return words
 
 
-def fill_placeholders(text: str, context: Context, *, quoted: bool) -> str:
-    """Replace `{artifact}` and `{workspace}` by their paths; other braces stay."""
+def fill_placeholders(text: str, context: Context, *, for_shell: bool) -> str:
+    """Replace `{artifact}` and `{workspace}` by their paths, for a shell in quotes; other braces stay."""
     paths: dict[str, Path] = {"{workspace}": context.workspace}
     if "{artifact}" in text:
         paths["{artifact}"] = context.resolve_artifact()
     for name, path in paths.items():
-        text = text.replace(name, shlex.quote(str(path)) if quoted else str(path))
+        text = text.replace(name, shlex.quote(str(path)) if for_shell else str(path))
     return text
 
 
-def _is_judged_itself(program: str, context: Context) -> bool:
-    """Return whether a program is what the rule judges: the artifact, or a file of the project without an artifact."""
+def _is_program_judged(program: str, context: Context) -> bool:
+    """Return whether the rule judges the program itself: the artifact, or without one a file of the project."""
     is_from_project = "/" in program and (context.folder / program).resolve().is_relative_to(context.root.resolve())
     return "{artifact}" in program or (context.artifact is None and is_from_project)
 
 
 def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
-    """Return the program, module or package that is not installed, by what a shell, Python or npx says.
+    """Return the program, module or package that a shell, Python or npx reports as not installed; empty without one.
 
-    A command names it, or the script of a package, which finds it only among the installed packages.
+    It counts if the command names it. A package manager runs scripts that name programs of installed packages: there
+    any program counts.
     """
     words = re.split(r"[\s;&|()]+", line)
     if "npx" in words and (package := _MISSING_PACKAGE.search(completed.stderr)):
@@ -86,7 +87,7 @@ def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
 
 
 def _protect_assertions(root: Path) -> dict[str, str] | None:
-    """Return an environment in which Node.js forbids to replace its assertions; None outside of its projects."""
+    """Return an environment in which Node.js forbids replacing its assertions; None outside a Node.js project."""
     if not (root / "package.json").exists():
         return None
     options = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_FIXED_ASSERT}"'.strip()
@@ -126,7 +127,7 @@ class _CommandCheck(Check):
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
     def find_obstacle(self, context: Context) -> str:
-        """Return whether the program is not installed; one of the project may be built later."""
+        """Return that the program is not installed; empty for one of the project, which may be built later."""
         program = "" if self.shell else split_command(self.line)[0]
         if not program or "/" in program or "{" in program:
             return ""
@@ -134,14 +135,14 @@ class _CommandCheck(Check):
 
     def _execute(self, context: Context) -> child.CommandResult:
         if self.shell:
-            command: str | list[str] = fill_placeholders(self.line, context, quoted=True)
+            command: str | list[str] = fill_placeholders(self.line, context, for_shell=True)
         else:
-            command = [fill_placeholders(word, context, quoted=False) for word in split_command(self.line)]
+            command = [fill_placeholders(word, context, for_shell=False) for word in split_command(self.line)]
         try:
             environment = _protect_assertions(context.root)
             completed = child.run_command(child.Command(command, context.folder, self.timeout, env=environment))
         except child.CannotStartError as error:
-            if _is_judged_itself(split_command(self.line)[0], context):
+            if _is_program_judged(split_command(self.line)[0], context):
                 raise AssertionError(str(error)) from None
             raise CheckError(str(error)) from None
         if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.line, completed)):
@@ -150,7 +151,7 @@ class _CommandCheck(Check):
             context.test_counts.append(count)
         return completed
 
-    def _check_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
+    def _find_bad_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
         """Return what is wrong with the exit code, or that the command ran into its timeout."""
         if completed.ending is child.Ending.DEADLINE:
             expected = f"`{self.line}` to end within {self.timeout:g} s"
@@ -177,7 +178,7 @@ class Command(_CommandCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed, context):
+        if finding := self._find_bad_ending(completed, context):
             yield finding
         if self.expect_output and not patterns.find_matches(self.expect_output, completed.output):
             found = "other output" if completed.output.strip() else "no output"
@@ -216,7 +217,7 @@ class Metric(_CommandCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed, context):
+        if finding := self._find_bad_ending(completed, context):
             yield finding
             return
         expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.line}`"
@@ -256,7 +257,7 @@ def _to_finite(value: Any) -> float:
 
 
 def _find_place(output: str, context: Context) -> str:
-    """Return the first file and line of the project that a complaint names; empty if none, or if tests ran."""
+    """Return the first `file:line` of the project in an output; empty without one, or if tests ran."""
     root = context.root.resolve()
     for match in () if context.test_counts else _PLACE.finditer(output):
         path = (context.folder / match[1]).resolve()
