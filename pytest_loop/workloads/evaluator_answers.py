@@ -104,8 +104,8 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
     if output == expected:
         return ""
     texts = [data.decode("utf-8", "replace").replace("\r\n", "\n") for data in (expected, output)]
-    wanted, found = (_try_json(text) for text in texts)
-    if texts[0] == texts[1] or (isinstance(wanted, (dict, list)) and _is_same(wanted, found)):
+    expected_data, data = (_try_json(text) for text in texts)
+    if texts[0] == texts[1] or (isinstance(expected_data, (dict, list)) and _is_same(expected_data, data)):
         return ""
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
@@ -113,10 +113,10 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
     return "\n".join([*shown[:MAX_LINES], *["..."] * (len(shown) > MAX_LINES)]) or "only in the end of the file"
 
 
-def _is_same(wanted: Any, found: Any) -> bool:
+def _is_same(expected: Any, actual: Any) -> bool:
     """Compare data of JSON; unlike in Python, true is not 1."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return wanted.keys() == found.keys() and all(_is_same(wanted[key], found[key]) for key in wanted)
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(wanted) == len(found) and all(map(_is_same, wanted, found))
-    return isinstance(wanted, bool) is isinstance(found, bool) and bool(wanted == found)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(_is_same(expected[key], actual[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(_is_same, expected, actual))
+    return isinstance(expected, bool) is isinstance(actual, bool) and bool(expected == actual)

@@ -45,7 +45,7 @@ class CaseRunner:
 
     def __init__(self, config: pytest.Config, workload: Workload) -> None:
         self.workload = workload
-        self.line = workload.source.locate(("casePaths",))
+        self.line = workload.source.find_line(("casePaths",))
         settings = read_group(WorkloadSettings, config, config.option)
         timeout = choose_setting("case_timeout", settings, workload.manifest)
         self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK_JUDGE, None))
@@ -54,7 +54,7 @@ class CaseRunner:
         self._cache = _open_cache(config, workload)
 
     def run(self, case: Case) -> tuple[CaseResult, str]:
-        """Return the result of a case, and a hash of all that it depends on (empty if results are not kept)."""
+        """Return the result of a case, and the hash of its inputs, which is empty without a cache."""
         try:
             if self.workload.source.manifest.build_command:
                 self._builds.run(str(self.workload.source.path), self._pipeline.build)
@@ -71,7 +71,7 @@ class CaseRunner:
 
 
 def _open_cache(config: pytest.Config, workload: Workload) -> CaseCache | None:
-    """Return the results of earlier sessions; None in a run, where an agent could have written them."""
+    """Return the cache of results; None if the manifest forbids it, or in a run, where an agent could write to it."""
     cache = getattr(config, "cache", None)
     if cache is None or ORDER in config.stash or workload.source.manifest.cache_strategy == "force":
         return None
