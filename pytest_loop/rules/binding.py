@@ -22,6 +22,7 @@ from pytest_loop.rules.checks.check import find_obstacle, format_value
 from pytest_loop.rules.checks.data_checks import JsonSchema
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import can_read_artifact, list_checks
+from pytest_loop.rules.document import format_path
 from pytest_loop.rules.items import LOADED_FILES, VOTES, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import MarkExpression
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
@@ -174,10 +175,7 @@ def _find_obstacles(session: pytest.Session) -> Iterator[tuple[str, str]]:
 
 def _describe_document(file: LoadedRuleFile, root: Path) -> str:
     """Return the artifact that a rule file names, relative to the root if it is inside; empty without one."""
-    path = file.declared_artifact
-    if path is None:
-        return ""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    return format_path(file.declared_artifact, root) if file.declared_artifact else ""
 
 
 def _iterate_rules(files: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:

@@ -127,8 +127,13 @@ class Documents:
         return document if stamp and stamp == _stat(path) else None
 
     def display_path(self, path: Path) -> str:
-        """Return the path as messages show it: relative to the project."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+        """Return the path as messages show it."""
+        return format_path(path, self.root)
+
+
+def format_path(path: Path, root: Path) -> str:
+    """Return a path as messages show it: relative to the root if it is inside."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _stat(path: Path) -> tuple[int, ...]:

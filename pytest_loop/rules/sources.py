@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.document import format_path
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
 from pytest_loop.rules.rule_schema import RuleFile
 from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, ValuePath, read_text
@@ -103,7 +104,7 @@ def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
 
 
 def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) -> RuleSource | None:
-    display_name = _display_path(path, root)
+    display_name = format_path(path, root)
     try:
         parsed = parse_with_lines(read_text(path), DATA_FORMATS_BY_SUFFIX[path.suffix.lower()])
     except ContentError as error:
@@ -112,11 +113,7 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     model = _validate(parsed, display_name, problems)
     if model is None:
         return None
-    return RuleSource(path, display_name, folder, _display_path(folder, root), model, parsed.find_line, problems)
-
-
-def _display_path(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    return RuleSource(path, display_name, folder, format_path(folder, root), model, parsed.find_line, problems)
 
 
 def _validate(parsed: ParsedText, display_name: str, problems: list[Problem]) -> RuleFile | None:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.command_checks import get_last_lines
 
 MAX_LINES = 40
-_TAIL_LINES = 12
 
 
 class EvaluatorAnswer(NamedTuple):
@@ -37,9 +37,8 @@ def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") ->
     passed = exit_code == 0 and verdict is not False
     if not passed and not critiques:
         output = stderr if data is not None else f"{stdout}\n{stderr}"
-        tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
         reason = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
-        critiques = (Remark(message=f"`{command}` {reason}\n{tail}".strip()),)
+        critiques = (Remark(message=f"`{command}` {reason}\n{get_last_lines(output)}".strip()),)
     return EvaluatorAnswer(passed, score, critiques)
 
 

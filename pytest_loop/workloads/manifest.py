@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
+from pytest_loop.rules.document import format_path
 from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
 from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, read_text
@@ -197,7 +198,7 @@ class LoadedFile(Generic[Model]):
 
 def load_file(path: Path, root: Path, model: type[Model], required_key: str) -> LoadedFile[Model]:
     """Load a file as a model, or raise `ManifestError` with every problem; an empty file lacks the `required_key`."""
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    name = format_path(path, root)
     format_name = DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower())
     if format_name is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"

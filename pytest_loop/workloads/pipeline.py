@@ -13,6 +13,7 @@ from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remar
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import JudgeReply
+from pytest_loop.rules.checks.command_checks import get_last_lines
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
@@ -22,7 +23,6 @@ DEFAULT_TIMEOUT = 600.0
 MAX_TRIES = 3
 MAX_CALIBRATIONS = 3
 _FIRST_PAUSE = 0.1
-_TAIL_LINES = 12
 _MISSING_OUTPUT = "expected the output"
 Result = TypeVar("Result")
 
@@ -79,7 +79,7 @@ class Pipeline:
         result = self._run_successfully(self.manifest.run_command, case, flags)
         if not output.is_file():
             missing = f"{_MISSING_OUTPUT} {case.output} of `{self.manifest.run_command}`"
-            raise CheckError(f"{missing}, found none{_format_tail(result)}")
+            raise CheckError(f"{missing}, found none{_format_output(result)}")
 
     def _clear_output(self, case: Case) -> Path:
         """Remove the output of an earlier run and return its path; refuse a path that links out of the project."""
@@ -167,7 +167,7 @@ class Pipeline:
             raise PermanentError(f"{error}, in `{command}`") from None
         if result.ending is not child.Ending.COMPLETED:
             limit = f"expected `{command}` to end within {self.timeout:g} s"
-            raise CheckError(f"{limit}, found it still running{_format_tail(result)}")
+            raise CheckError(f"{limit}, found it still running{_format_output(result)}")
         return result
 
 
@@ -195,12 +195,12 @@ def _retry(step: Callable[[], Result], tries: int) -> Result:
 
 def _describe_exit(command: str, result: child.CommandResult) -> str:
     end = f"exit code {result.exit_code}" if result.exit_code >= 0 else f"an end by signal {-result.exit_code}"
-    return f"expected exit code 0 of `{command}`, found {end}{_format_tail(result)}"
+    return f"expected exit code 0 of `{command}`, found {end}{_format_output(result)}"
 
 
-def _format_tail(result: child.CommandResult) -> str:
-    lines = result.output.strip().splitlines()[-_TAIL_LINES:]
-    return "".join(f"\n{line}" for line in lines)
+def _format_output(result: child.CommandResult) -> str:
+    lines = get_last_lines(result.output)
+    return f"\n{lines}" if lines else ""
 
 
 class Calibration(NamedTuple):

@@ -163,7 +163,7 @@ class _CommandCheck(Check):
         else:
             return None
         where = _find_place(completed.output, context)
-        return Finding(expected=expected, found=found, detail=_get_tail(completed.output), where=where)
+        return Finding(expected=expected, found=found, detail=get_last_lines(completed.output), where=where)
 
 
 class Command(_CommandCheck):
@@ -183,7 +183,7 @@ class Command(_CommandCheck):
         if self.expect_output and not patterns.find_matches(self.expect_output, completed.output):
             found = "other output" if completed.output.strip() else "no output"
             expected = f"output of `{self.command}` matching {format_value(self.expect_output)}"
-            yield Finding(expected=expected, found=found, detail=_get_tail(completed.output))
+            yield Finding(expected=expected, found=found, detail=get_last_lines(completed.output))
 
 
 class Measured(StrictModel):
@@ -224,7 +224,7 @@ class Metric(_CommandCheck):
         try:
             number = self._read_number(completed)
         except ValueError as error:
-            yield Finding(expected=expected, found=str(error), detail=_get_tail(completed.output))
+            yield Finding(expected=expected, found=str(error), detail=get_last_lines(completed.output))
             return
         if not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
@@ -266,7 +266,8 @@ def _find_place(output: str, context: Context) -> str:
     return ""
 
 
-def _get_tail(output: str) -> str:
+def get_last_lines(output: str) -> str:
+    """Return the last lines of an output, for a message."""
     return "\n".join(output.strip().splitlines()[-_SHOWN_LINES:])
 
 
