@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -152,8 +153,12 @@ def _list_judging_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, .
 def _list_command_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
     """Return the files of the project that commands of rules name."""
     slow = [loaded for _, loaded in _iterate_rules(files) if loaded.is_slow]
-    lines = {(loaded.folder, str(getattr(check, "line", ""))) for loaded in slow for check in list_checks(loaded.check)}
-    paths = {folder / word for folder, line in lines for word in line.replace("'", " ").replace('"', " ").split()}
+    commands = {
+        (loaded.folder, str(getattr(check, "command_line", "")))
+        for loaded in slow
+        for check in list_checks(loaded.check)
+    }
+    paths = {folder / word for folder, command in commands for word in re.sub("['\"]", " ", command).split()}
     return _list_project_paths({path for path in paths if path.is_file()}, root)
 
 

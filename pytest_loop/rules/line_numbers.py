@@ -79,6 +79,7 @@ def _find_node_line(node: yaml.Node | None, path: ValuePath) -> int:
 
 
 def _find_pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the nodes of a key and its value; the last of equal keys counts, as in the data."""
     return next((pair for pair in reversed(node.value) if str(pair[0].value) == key), None)
 
 

@@ -28,7 +28,10 @@ from pytest_loop.rules.sources import RuleSource, read_chain
 
 @dataclass(frozen=True, slots=True)
 class LoadedRule:
-    """A rule with its check, the folder where paths of the check start, and its line in the rule file."""
+    """A rule with its check, the folder where paths of the check start, and its line in the rule file.
+
+    `raw` is the check as written.
+    """
 
     rule: Rule
     check: Any

@@ -21,7 +21,7 @@ from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, Value
 from pytest_loop.rules.validation_messages import describe_errors
 
 TEMPLATES = Path(__file__).parent / "templates"
-MAX_CHAIN = 10
+MAX_EXTENDS = 10
 
 
 @dataclass
@@ -79,7 +79,7 @@ def _find_extended(chain: list[RuleSource], root: Path) -> Path | None:
     source = chain[-1]
     path = _resolve_extends(source, root) if source.model.extends else None
     visited = [link.path for link in chain]
-    if path and (path in visited or len(visited) > MAX_CHAIN):
+    if path and (path in visited or len(visited) > MAX_EXTENDS):
         names = " -> ".join(link.name for link in [*visited, path])
         source.add_problem(f"expected files that extend each other in one direction, found {names}", "extends")
         return None

@@ -203,7 +203,7 @@ class ExperimentStep:
         return reply, findings
 
     def _build_prompt(self, files: Mapping[str, str]) -> str:
-        run, manifest = self.context.run, self.workload.source.manifest
+        run, manifest = self.context.run, self.workload.manifest
         template = manifest.agents.composer.prompt_file
         docs = {name: self._read_text(name) for name in self.workload.docs}
         path = self.workload.folder / template if template else None

@@ -56,7 +56,7 @@ class CaseRunner:
     def run(self, case: Case) -> tuple[CaseResult, str]:
         """Return the result of a case, and the hash of its inputs, which is empty without a cache."""
         try:
-            if self.workload.source.manifest.build_command:
+            if self.workload.manifest.build_command:
                 self._builds.run(str(self.workload.source.path), self._pipeline.build)
         except CheckError as error:
             return CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error)), ""
@@ -73,7 +73,7 @@ class CaseRunner:
 def _open_cache(config: pytest.Config, workload: Workload) -> CaseCache | None:
     """Return the cache of results; None if the manifest forbids it, or in a run, where an agent could write to it."""
     cache = getattr(config, "cache", None)
-    if cache is None or ORDER in config.stash or workload.source.manifest.cache_strategy == "force":
+    if cache is None or ORDER in config.stash or workload.manifest.cache_strategy == "force":
         return None
     return CaseCache(cache.mkdir(_CACHE_FOLDER), workload)
 

@@ -70,13 +70,13 @@ def _is_program_judged(program: str, context: Context) -> bool:
     return "{artifact}" in program or (context.artifact is None and is_from_project)
 
 
-def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
+def _find_missing_tool(command_line: str, completed: child.CommandResult) -> str:
     """Return the program, module or package that a shell, Python or npx reports as not installed; empty without one.
 
     It counts if the command names it. A package manager runs scripts that name programs of installed packages: there
     any program counts.
     """
-    words = re.split(r"[\s;&|()]+", line)
+    words = re.split(r"[\s;&|()]+", command_line)
     if "npx" in words and (package := _MISSING_PACKAGE.search(completed.stderr)):
         return package["package"]
     match = _MISSING_TOOL.search(completed.stderr)
@@ -107,13 +107,13 @@ class _CommandCheck(Check):
 
     @property
     @abstractmethod
-    def line(self) -> str:
+    def command_line(self) -> str:
         """The command as written."""
 
     @model_validator(mode="after")
     def _validate_command(self) -> Any:
         if not self.shell:
-            split_command(self.line)
+            split_command(self.command_line)
         return self
 
     def depends_on(self, context: Context) -> Inputs | None:
@@ -121,32 +121,32 @@ class _CommandCheck(Check):
         if self.inputs is None:
             return None
         files = {path for pattern in self.inputs for path in context.folder.glob(pattern) if path.is_file()}
-        if "{artifact}" in self.line:
+        if "{artifact}" in self.command_line:
             files.add(context.resolve_artifact())
-        program = shutil.which(self.line.split()[0], path=None)
+        program = shutil.which(self.command_line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
     def find_obstacle(self, context: Context) -> str:
         """Return that the program is not installed; empty for one of the project, which may be built later."""
-        program = "" if self.shell else split_command(self.line)[0]
+        program = "" if self.shell else split_command(self.command_line)[0]
         if not program or "/" in program or "{" in program:
             return ""
         return child.find_program_problem(program, context.folder) or ""
 
     def _execute(self, context: Context) -> child.CommandResult:
         if self.shell:
-            command: str | list[str] = fill_placeholders(self.line, context, for_shell=True)
+            command: str | list[str] = fill_placeholders(self.command_line, context, for_shell=True)
         else:
-            command = [fill_placeholders(word, context, for_shell=False) for word in split_command(self.line)]
+            command = [fill_placeholders(word, context, for_shell=False) for word in split_command(self.command_line)]
         try:
             environment = _protect_assertions(context.root)
             completed = child.run_command(child.Command(command, context.folder, self.timeout, env=environment))
         except child.CannotStartError as error:
-            if _is_program_judged(split_command(self.line)[0], context):
+            if _is_program_judged(split_command(self.command_line)[0], context):
                 raise AssertionError(str(error)) from None
             raise CheckError(str(error)) from None
-        if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.line, completed)):
-            raise CheckError(f"cannot run `{self.line}`: {tool} is not installed here")
+        if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.command_line, completed)):
+            raise CheckError(f"cannot run `{self.command_line}`: {tool} is not installed here")
         if count := count_tests(completed.output):
             context.test_counts.append(count)
         return completed
@@ -154,11 +154,11 @@ class _CommandCheck(Check):
     def _find_bad_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
         """Return what is wrong with the exit code, or that the command ran into its timeout."""
         if completed.ending is child.Ending.DEADLINE:
-            expected = f"`{self.line}` to end within {self.timeout:g} s"
+            expected = f"`{self.command_line}` to end within {self.timeout:g} s"
             found = "it still running, and ended it"
         elif completed.exit_code != self.expect_exit:
             code = completed.exit_code
-            expected = f"exit code {self.expect_exit} of `{self.line}`"
+            expected = f"exit code {self.expect_exit} of `{self.command_line}`"
             found = f"exit code {code}" if code >= 0 else f"an end by signal {-code}"
         else:
             return None
@@ -173,7 +173,7 @@ class Command(_CommandCheck):
     expect_output: patterns.Pattern | None = None
 
     @property
-    def line(self) -> str:
+    def command_line(self) -> str:
         return self.command
 
     def run(self, context: Context) -> Iterable[Finding]:
@@ -212,7 +212,7 @@ class Metric(_CommandCheck):
     metric: Measured
 
     @property
-    def line(self) -> str:
+    def command_line(self) -> str:
         return self.metric.command
 
     def run(self, context: Context) -> Iterable[Finding]:
@@ -220,7 +220,7 @@ class Metric(_CommandCheck):
         if finding := self._find_bad_ending(completed, context):
             yield finding
             return
-        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.line}`"
+        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.command_line}`"
         try:
             number = self._read_number(completed)
         except ValueError as error:

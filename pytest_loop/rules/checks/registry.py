@@ -166,7 +166,7 @@ def find_weakest_proof(checks: Sequence[Any]) -> Proof:
 def needs_artifact(check: Any) -> bool:
     """Return whether a check cannot run without an artifact."""
     return any(
-        getattr(part, "reads_artifact", False) or "{artifact}" in str(getattr(part, "line", ""))
+        getattr(part, "reads_artifact", False) or "{artifact}" in str(getattr(part, "command_line", ""))
         for part in list_checks(check)
     )
 
