@@ -192,9 +192,9 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Judge the rest if only rule files could not be collected."""
     if session.testsfailed:
-        from pytest_loop.rules.items import BAD_FILES
+        from pytest_loop.rules.items import BAD_FILE_COUNT
 
-        if session.stash.get(BAD_FILES, 0) == session.testsfailed:
+        if session.stash.get(BAD_FILE_COUNT, 0) == session.testsfailed:
             session.config.option.continue_on_collection_errors = True
 
 

@@ -49,7 +49,7 @@ class Calibrator:
         while self._can_ask:
             workload = experiment.workload
             pipeline = Pipeline(workload, choose_setting("case_timeout", self.settings.workload, workload.manifest))
-            case = next(case for case in workload.cases if case.id == experiment.roles.run[0])
+            case = next(case for case in workload.cases if case.id == experiment.roles.selected[0])
             self.console.print_line(f"calibrating with {case.id} ...")
             attempt = calibrate(pipeline, case, tries=1)
             is_fixed = not attempt.passed and self._ask_for_fix(attempt.errors[0])

@@ -25,7 +25,7 @@ from pytest_loop.core.text.wording import format_count
 from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.inference.task_types import TaskType
 from pytest_loop.rules.sources import name_source, name_template, read_template
-from pytest_loop.rules.syntax import FORMATS
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX
 from pytest_loop.run.console import Console
 from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.session.result import SessionResult
@@ -236,7 +236,7 @@ def collect_rules(session: Session, artifact: Path) -> tuple[SessionPlan, frozen
 
 def list_rule_file_problems(result: SessionResult) -> list[str]:
     """Return why rule files could not be collected."""
-    return [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
+    return [text for path, text in result.problems.items() if path.endswith(tuple(DATA_FORMATS_BY_SUFFIX))]
 
 
 def _require_rules(plan: SessionPlan) -> SessionPlan:

@@ -35,7 +35,7 @@ from pytest_loop.inference import stop_check
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interrupt_on_signals
-from pytest_loop.rules.syntax import FORMATS
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX
 from pytest_loop.session.judge_service import start_judge_for_run
 from pytest_loop.session.result import SessionResult, assess_session
 from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
@@ -141,7 +141,7 @@ class StopHook:
         """Return why the agent may not stop: by the rules first, then by the state file that it keeps itself."""
         agent_state = self._read_agent_state()
         result = self._run_session()
-        problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
+        problems = [text for path, text in result.problems.items() if path.endswith(tuple(DATA_FORMATS_BY_SUFFIX))]
         score = self.config.hook.pytest_loop_score
         criteria, evaluation = assess_session(result, self.settings.judging.threshold, score)
         if criteria.rules and (reason := self.find_objection(criteria, evaluation, result)):

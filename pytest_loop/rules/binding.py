@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from pytest_loop.rules.checks.check import find_obstacle, format_value
 from pytest_loop.rules.checks.data_checks import JsonSchema
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import can_read_artifact, list_checks
-from pytest_loop.rules.items import LOADED, VOTES, FixtureRuleItem, RuleItem
+from pytest_loop.rules.document import format_path
+from pytest_loop.rules.items import LOADED_FILES, VOTES, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import MarkExpression
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
 
@@ -30,18 +32,19 @@ _MARK_FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
 
 class Binding:
-    """The rules of a session by key (`source::id`), and the keys that each item judges.
+    """The rules of a session by key (`source::id`), and the keys that each item judges by its node id.
 
-    In a run all tests are rules: one without a mark blocks, and its id is its node id.
+    A run binds all tests: one without a mark is a blocking rule, and its id is its node id. `problems` has the errors
+    of marks by node id.
     """
 
-    def __init__(self, session: pytest.Session, *, all_tests: bool = False) -> None:
-        files = session.stash.get(LOADED, [])
+    def __init__(self, session: pytest.Session, *, binds_all_tests: bool = False) -> None:
+        files = session.stash.get(LOADED_FILES, [])
         self.rules: dict[str, Rule] = {}
         self.items: dict[str, tuple[str, ...]] = {}
         self.problems: dict[str, str] = {}
         self._keys_by_id: dict[str, list[str]] = {}
-        self._marked: dict[str, dict[str, Any]] = {}
+        self._mark_fields: dict[str, dict[str, Any]] = {}
         for file in files:
             for rule in file.criteria.rules:
                 self._add_rule(file.criteria.source, rule)
@@ -49,10 +52,10 @@ class Binding:
         self.has_tests = bool(tests)
         for item in tests:
             self._bind_marks(item)
-            if all_tests and item.nodeid not in self.items:
-                self._bind(item, self._find_keys({"id": item.nodeid, "description": item.nodeid}))
-        marked_rules = tuple(self.rules[f"{TESTS_SOURCE}::{rule_id}"] for rule_id in self._marked)
-        self._bind_selected(files, session.items, tests)
+            if binds_all_tests and item.nodeid not in self.items:
+                self._bind(item, self._find_or_add_keys({"id": item.nodeid, "description": item.nodeid}))
+        marked_rules = tuple(self.rules[f"{TESTS_SOURCE}::{rule_id}"] for rule_id in self._mark_fields)
+        self._bind_selected_tests(files, session.items, tests)
         self._bind_rule_items(session)
         criteria = [file.criteria for file in files]
         if marked_rules:
@@ -63,13 +66,13 @@ class Binding:
             criteria=tuple(criteria),
             items=self.items,
             checks={key: loaded.raw for key, loaded in _iterate_rules(files)},
-            judges=_list_judges(files, session.config.rootpath),
+            judges=_list_judging_files(files, session.config.rootpath),
             command_files=_list_command_files(files, session.config.rootpath),
             obstacles=dict(_find_obstacles(session)) if session.config.option.collectonly else {},
             documents={
                 file.criteria.source: _describe_document(file, session.config.rootpath)
                 for file in files
-                if file.declared or any(can_read_artifact(loaded.check) for loaded in file.rules)
+                if file.declared_artifact or any(can_read_artifact(loaded.check) for loaded in file.rules)
             },
             doctest_sources=_find_doctest_sources(tests),
         )
@@ -89,34 +92,37 @@ class Binding:
         for mark in item.iter_markers("loop_rule"):
             problem, fields = _read_mark(mark)
             if problem is None and (problem := self._find_conflict(fields)) is None:
-                self._bind(item, self._find_keys(fields))
+                self._bind(item, self._find_or_add_keys(fields))
             else:
                 self.problems[item.nodeid] = f"loop_rule: {problem}"
 
-    def _find_keys(self, fields: dict[str, Any]) -> list[str]:
+    def _find_or_add_keys(self, fields: dict[str, Any]) -> list[str]:
         """Return the keys of the rules with this id in rule files; without one, add a rule to the criteria `tests`."""
         rule_id = fields["id"]
-        if rule_id in self._keys_by_id and rule_id not in self._marked:
+        if rule_id in self._keys_by_id and rule_id not in self._mark_fields:
             return self._keys_by_id[rule_id]
-        self._marked[rule_id] = {**fields, **self._marked.get(rule_id, {})}
-        return [self._add_rule(TESTS_SOURCE, build_rule(self._marked[rule_id]))]
+        self._mark_fields[rule_id] = {**fields, **self._mark_fields.get(rule_id, {})}
+        return [self._add_rule(TESTS_SOURCE, build_rule(self._mark_fields[rule_id]))]
 
     def _find_conflict(self, fields: dict[str, Any]) -> str | None:
-        earlier = self._marked.get(fields["id"], {})
+        """Return which field differs from an earlier mark with the same id, or None."""
+        earlier = self._mark_fields.get(fields["id"], {})
         for name, value in fields.items():
             if earlier.get(name, value) != value:
                 before, after = format_value(earlier[name]), format_value(value)
                 return f"expected {name}={before} as in another test of {fields['id']!r}, found {after}"
         return None
 
-    def _bind_selected(self, files: list[LoadedRuleFile], items: list[pytest.Item], tests: list[pytest.Item]) -> None:
+    def _bind_selected_tests(
+        self, files: list[LoadedRuleFile], items: list[pytest.Item], tests: list[pytest.Item]
+    ) -> None:
         rule_items = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
         for key, selector, folder in _iterate_selectors(files):
             selected = [item for item in tests if _is_selected(selector, folder, item)]
             for item in selected:
                 self._bind(item, [key])
             if not selected and key in rule_items:
-                rule_items[key].unbound += (selector,)
+                rule_items[key].unbound_selectors += (selector,)
 
     def _bind_rule_items(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -134,26 +140,30 @@ def find_phase(item: pytest.Item) -> str:
     return str(mark.kwargs.get("phase") or infer_phase(str(mark.args[0]) if mark.args else "").value)
 
 
-def _list_judges(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
+def _list_judging_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
     """Return the files of the project with functions or schemas of checks, and those that rule files extend."""
-    paths: set[Path | None] = {path for file in files for path in file.extended}
+    paths: set[Path | None] = {path for file in files for path in file.extended_files}
     for _, loaded in _iterate_rules(files):
         for check in list_checks(loaded.check):
             if isinstance(check, (Python, JsonSchema)):
                 paths.add(check.find_file(loaded.folder, root))
-    return _list_inside(paths, root)
+    return _list_project_paths(paths, root)
 
 
 def _list_command_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
     """Return the files of the project that commands of rules name."""
     slow = [loaded for _, loaded in _iterate_rules(files) if loaded.is_slow]
-    lines = {(loaded.folder, str(getattr(check, "line", ""))) for loaded in slow for check in list_checks(loaded.check)}
-    paths = {folder / word for folder, line in lines for word in line.replace("'", " ").replace('"', " ").split()}
-    return _list_inside({path for path in paths if path.is_file()}, root)
+    commands = {
+        (loaded.folder, str(getattr(check, "command_line", "")))
+        for loaded in slow
+        for check in list_checks(loaded.check)
+    }
+    paths = {folder / word for folder, command in commands for word in re.sub("['\"]", " ", command).split()}
+    return _list_project_paths({path for path in paths if path.is_file()}, root)
 
 
-def _list_inside(paths: Iterable[Path | None], root: Path) -> tuple[str, ...]:
-    """Return the paths inside the project, from its root."""
+def _list_project_paths(paths: Iterable[Path | None], root: Path) -> tuple[str, ...]:
+    """Return the paths inside the project, sorted and relative to its root."""
     resolved = {path.resolve() for path in paths if path}
     top = root.resolve()
     return tuple(sorted(path.relative_to(top).as_posix() for path in resolved if path.is_relative_to(top)))
@@ -169,11 +179,8 @@ def _find_obstacles(session: pytest.Session) -> Iterator[tuple[str, str]]:
 
 
 def _describe_document(file: LoadedRuleFile, root: Path) -> str:
-    """Return the path that a rule file names as its artifact, from the root if it is inside; empty without one."""
-    path = file.declared
-    if path is None:
-        return ""
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    """Return the artifact that a rule file names, relative to the root if it is inside; empty without one."""
+    return format_path(file.declared_artifact, root) if file.declared_artifact else ""
 
 
 def _iterate_rules(files: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:
@@ -196,13 +203,12 @@ def _is_selected(selector: str, folder: Path, item: pytest.Item) -> bool:
         return MarkExpression(selector).matches(item.iter_markers())
     path, _, name = selector.rstrip("/").partition("::")
     is_below = item.path.is_relative_to((folder / path).resolve())
-    inner_name = item.nodeid.partition("::")[2]
-    return (is_below and (not name or _is_selected_node(inner_name, name))) or _is_selected_node(
-        item.nodeid, selector.rstrip("/")
-    )
+    has_name = not name or _is_selected_node(item.nodeid.partition("::")[2], name)
+    return (is_below and has_name) or _is_selected_node(item.nodeid, selector.rstrip("/"))
 
 
 def _is_selected_node(nodeid: str, selector: str) -> bool:
+    """Return whether a node id is that of the selector or below it."""
     rest = nodeid.removeprefix(selector)
     return rest != nodeid and (not rest or rest.startswith(("::", "[", "/")))
 
@@ -215,13 +221,13 @@ def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
     for name, value in fields.items():
         if name not in _MARK_FIELDS:
             return f"expected one of {', '.join(_MARK_FIELDS)}, found {name!r}", {}
-        if expected := _find_field_problem(name, value):
+        if expected := _describe_expected_value(name, value):
             return f"expected {expected} for {name}, found {format_value(value)}", {}
     return None, {"id": mark.args[0], **fields}
 
 
-def _find_field_problem(name: str, value: Any) -> str | None:
-    """Return a description of the expected value, or None if the value is valid."""
+def _describe_expected_value(name: str, value: Any) -> str | None:
+    """Return which value a field of a mark expects, or None if its value is valid."""
     if name == "severity" and value not in [severity.value for severity in Severity]:
         return "'fail', 'warn' or 'info'"
     if name == "phase" and value not in [phase.value for phase in Phase]:
@@ -239,8 +245,8 @@ def _find_field_problem(name: str, value: Any) -> str | None:
 
 def _find_doctest_sources(items: Iterable[pytest.Item]) -> tuple[str, ...]:
     """Return the Python files whose only tests are in docstrings."""
-    doctests: dict[str, bool] = {}
+    has_only_doctests: dict[str, bool] = {}
     for item in items:
         path = item.nodeid.partition("::")[0]
-        doctests[path] = isinstance(item, pytest.DoctestItem) and doctests.get(path, True)
-    return tuple(path for path, has_nothing_else in doctests.items() if has_nothing_else and path.endswith(".py"))
+        has_only_doctests[path] = isinstance(item, pytest.DoctestItem) and has_only_doctests.get(path, True)
+    return tuple(path for path, has_only in has_only_doctests.items() if has_only and path.endswith(".py"))

@@ -12,10 +12,17 @@ from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument
-from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text, stringify_keys, validate_syntax
+from pytest_loop.rules.syntax import (
+    DATA_FORMATS_BY_SUFFIX,
+    ContentError,
+    parse,
+    read_text,
+    stringify_keys,
+    validate_syntax,
+)
 
-SUFFIXES = {
-    **FORMATS,
+FORMATS_BY_SUFFIX = {
+    **DATA_FORMATS_BY_SUFFIX,
     ".py": "python",
     ".pyi": "python",
     ".md": "markdown",
@@ -27,7 +34,7 @@ DATA_FORMATS = ("json", "yaml", "toml")
 
 
 class Document:
-    """One file as it was when it was read; `shown` is its path in messages."""
+    """One file as it was when it was read; `shown` is its path as messages show it."""
 
     def __init__(self, path: Path, shown: str, text: str) -> None:
         self.path = path
@@ -57,7 +64,7 @@ class Document:
 
     def detect_format(self, requested: str | None) -> str:
         """Return the requested format, or the format of the file's suffix."""
-        detected = requested if requested not in (None, "auto") else SUFFIXES.get(self.path.suffix.lower())
+        detected = requested if requested not in (None, "auto") else FORMATS_BY_SUFFIX.get(self.path.suffix.lower())
         if detected is None:
             raise CheckError(f"cannot tell the format of {self.shown} from its name: say which with `format:`")
         return detected
@@ -66,21 +73,21 @@ class Document:
         """Parse the file, or one of its fenced blocks; keys are strings."""
         if block is not None and not requested:
             requested = "json" if isinstance(block, int) else block
-        kind = self.detect_format(requested)
-        if kind not in DATA_FORMATS:
+        format_name = self.detect_format(requested)
+        if format_name not in DATA_FORMATS:
             formats = ", ".join(DATA_FORMATS)
-            raise CheckError(f"cannot query {self.shown}: its format is {kind}, expected one of {formats}")
-        if (kind, block) not in self._data:
-            self._data[kind, block] = self._parse(kind, block)
-        return self._data[kind, block]
+            raise CheckError(f"cannot query {self.shown}: its format is {format_name}, expected one of {formats}")
+        if (format_name, block) not in self._data:
+            self._data[format_name, block] = self._parse(format_name, block)
+        return self._data[format_name, block]
 
-    def _parse(self, kind: str, block: str | int | None) -> Any:
+    def _parse(self, format_name: str, block: str | int | None) -> Any:
         text, start = self.text, 1
         if block is not None:
             fence = self.find_blocks(block)[0]
             text, start = fence.text, fence.line
         try:
-            return stringify_keys(parse(text, kind))
+            return stringify_keys(parse(text, format_name))
         except ContentError as error:
             raise ContentError(start + error.line - 1, error.expected, error.found) from None
 
@@ -106,7 +113,7 @@ class Documents:
         self._cache: dict[Path, tuple[tuple[int, ...], Document]] = {}
 
     def read(self, path: Path, link: Path | None = None) -> Document:
-        """Return the document at a path, which `link` may lead to."""
+        """Return the document at a path; also cache it for `link`, which leads to that path."""
         if document := self.find_unchanged(path):
             return document
         stamp = _stat(path)
@@ -120,11 +127,17 @@ class Documents:
         return document if stamp and stamp == _stat(path) else None
 
     def display_path(self, path: Path) -> str:
-        """Return the path as messages show it: relative to the project."""
-        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+        """Return the path as messages show it."""
+        return format_path(path, self.root)
+
+
+def format_path(path: Path, root: Path) -> str:
+    """Return a path as messages show it: relative to the root if it is inside."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _stat(path: Path) -> tuple[int, ...]:
+    """Return the time, size, inode and device of a file; empty if it does not exist."""
     try:
         status = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and called for every rule
     except OSError:
@@ -132,13 +145,13 @@ def _stat(path: Path) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
-def find_syntax_error(text: str, kind: str) -> ContentError | None:
-    """Return what keeps `text` from being of the format, or None."""
+def find_syntax_error(text: str, format_name: str) -> ContentError | None:
+    """Return the first syntax error of a text in a format, or None."""
     try:
-        if kind in DATA_FORMATS:
-            validate_syntax(text, kind)
+        if format_name in DATA_FORMATS:
+            validate_syntax(text, format_name)
         else:
-            {"python": _validate_python, "markdown": _validate_markdown, "xml": _validate_xml}[kind](text)
+            {"python": _validate_python, "markdown": _validate_markdown, "xml": _validate_xml}[format_name](text)
     except ContentError as error:
         return error
     return None

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pytest_loop.core.model.changed_parts import ChangedParts, compare_parts
-from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES
+from pytest_loop.rules.document import DATA_FORMATS, FORMATS_BY_SUFFIX
 from pytest_loop.rules.markdown_document import MarkdownDocument
 from pytest_loop.rules.syntax import ContentError, parse, stringify_keys
 
@@ -21,7 +21,7 @@ _MODULE = "the module"
 
 
 def compare_documents(before: str | None, after: str, name: str) -> ChangedParts:
-    """Return which parts of a document changed; its name says the format."""
+    """Return which parts of a document changed; the suffix of its name says the format."""
     if not before:
         return ChangedParts(is_first=True)
     old, new = (split_parts(text, name) for text in (before, after))
@@ -31,15 +31,15 @@ def compare_documents(before: str | None, after: str, name: str) -> ChangedParts
 
 
 def split_parts(text: str, name: str) -> dict[str, str]:
-    """Return the parts of a text by name; none if it has no parts, or is malformed."""
-    kind = SUFFIXES.get(PurePath(name).suffix.lower())
+    """Return the parts of a text by name; none for a malformed text or a format without parts."""
+    format_name = FORMATS_BY_SUFFIX.get(PurePath(name).suffix.lower())
     try:
-        if kind == "markdown":
+        if format_name == "markdown":
             pairs = _iterate_sections(MarkdownDocument(text))
-        elif kind == "python":
+        elif format_name == "python":
             pairs = _iterate_definitions(text)
-        elif kind in DATA_FORMATS:
-            pairs = _iterate_keys(stringify_keys(parse(text, kind)))
+        elif format_name in DATA_FORMATS:
+            pairs = _iterate_keys(stringify_keys(parse(text, format_name)))
         else:
             return {}
         return _join_pairs(pairs)
@@ -48,7 +48,7 @@ def split_parts(text: str, name: str) -> dict[str, str]:
 
 
 def _join_pairs(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
-    """Return the parts by name; parts of one name are one."""
+    """Return the parts by name; join those with the same name."""
     parts: dict[str, str] = {}
     for name, text in pairs:
         parts[name] = parts.get(name, "") + text

@@ -11,13 +11,14 @@ from pytest_loop.rules.rule_schema import FixCommand
 
 
 class Fixer(NamedTuple):
-    """Flags to remove from a tool's checking command, and flags to add, to make it fix files."""
+    """A tool that can fix what it checks: the flags to remove from its checking command, and to add."""
 
     command: str
-    removed: str = ""
-    added: str = ""
+    removed_flags: str = ""
+    added_flags: str = ""
 
 
+# A tool without added flags fixes files unless a flag forbids it.
 FIXERS = (
     Fixer("ruff check", "--diff --no-fix", "--fix"),
     Fixer("ruff format", "--check --diff"),
@@ -63,11 +64,12 @@ def find_fix_command(fix: str | FixCommand | None, check: Any, folder: str) -> R
 
 
 def _convert_to_fix(words: list[str]) -> list[str]:
+    """Turn a checking command into the fixing one; return an empty list for an unknown tool."""
     for launcher in LAUNCHERS:
         for fixer in FIXERS:
             prefix = [*launcher.split(), *fixer.command.split()]
             if words[: len(prefix)] == prefix:
-                dropped = {*fixer.removed.split(), *fixer.added.split()}
+                dropped = {*fixer.removed_flags.split(), *fixer.added_flags.split()}
                 rest = [word for word in words[len(prefix) :] if word not in dropped]
-                return [*prefix, *fixer.added.split(), *rest]
+                return [*prefix, *fixer.added_flags.split(), *rest]
     return []

@@ -20,10 +20,10 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def freeze_rules(*, is_last_session: bool) -> None:
-    """Exclude everything made so far from collections, also from those when the process ends.
+    """Exclude all objects made so far from garbage collection, also from the one when the process ends.
 
-    If more sessions may follow in this process, what an earlier one excluded is collected first: sessions must not add
-    up. The process of a run's session ends with it.
+    If more sessions may follow in this process, first collect what an earlier one excluded: memory must not grow with
+    each session.
     """
     if gc.get_freeze_count() and not is_last_session:
         gc.unfreeze()

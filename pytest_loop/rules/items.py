@@ -26,13 +26,13 @@ from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
 from pytest_loop.rules.sources import TEMPLATES
 
-LOADED = pytest.StashKey[list[LoadedRuleFile]]()
+LOADED_FILES = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
 VOTES = pytest.StashKey[RepeatVotes]()
-BAD_FILES = pytest.StashKey[int]()
+BAD_FILE_COUNT = pytest.StashKey[int]()
 ORDER = pytest.StashKey[SessionOrder]()
-ASK = pytest.StashKey[Callable[..., JudgeReply]]()
-REUSE = pytest.StashKey[VerdictCache]()
+ASK_JUDGE = pytest.StashKey[Callable[..., JudgeReply]]()
+VERDICT_CACHE = pytest.StashKey[VerdictCache]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
@@ -55,8 +55,8 @@ def render_failure(excinfo: pytest.ExceptionInfo[BaseException], failure: RuleFa
 
 
 def raise_collect_error(collector: pytest.Collector, error: LoopError) -> NoReturn:
-    """Raise a collection error that does not keep other files from being judged."""
-    collector.session.stash[BAD_FILES] = collector.session.stash.get(BAD_FILES, 0) + 1
+    """Raise a collection error, and count it: such errors do not keep other files from being judged."""
+    collector.session.stash[BAD_FILE_COUNT] = collector.session.stash.get(BAD_FILE_COUNT, 0) + 1
     raise collector.CollectError(str(error)) from None
 
 
@@ -77,7 +77,7 @@ class RuleFile(pytest.Module):
             loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
         except RuleFileError as error:
             raise_collect_error(self, error)
-        self.session.stash.setdefault(LOADED, []).append(loaded)
+        self.session.stash.setdefault(LOADED_FILES, []).append(loaded)
         has_autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
         make_context = cache(partial(self._make_context, root, loaded))
         for rule in loaded.rules:
@@ -90,7 +90,7 @@ class RuleFile(pytest.Module):
             yield from self._make_items(item_type, rule, key, context)
 
     def _make_context(self, root: Path, loaded: LoadedRuleFile, folder: Path, is_confirmed: bool) -> Context:
-        ask = self.config.stash.get(ASK, None)
+        ask = self.config.stash.get(ASK_JUDGE, None)
         return Context(
             root,
             folder,
@@ -120,11 +120,8 @@ class RuleFile(pytest.Module):
 
     def _collect_kinds(self) -> Kinds:
         """Return the built-in kinds of checks with those of plugins."""
-        offers = self.ihook.pytest_loop_checks()
-        if not offers:
-            return BUILT_IN_KINDS
         kinds = dict(BUILT_IN_KINDS)
-        for plugin_kinds in offers:
+        for plugin_kinds in self.ihook.pytest_loop_checks():
             for name, model in plugin_kinds.items():
                 if problem := _find_kind_problem(name, model, kinds):
                     raise self.CollectError(f"pytest_loop_checks: expected {problem}")
@@ -147,18 +144,22 @@ def _probe() -> None:
 
 def _find_root(config: pytest.Config, path: Path) -> Path:
     """Return pytest's rootdir, or the folder of a rule file outside it; templates and inferred rules have no place."""
-    is_ours = path.parent == TEMPLATES or path.name == INFERRED_FILE
-    return config.rootpath if path.is_relative_to(config.rootpath) or is_ours else path.parent
+    has_no_place = path.parent == TEMPLATES or path.name == INFERRED_FILE
+    return config.rootpath if path.is_relative_to(config.rootpath) or has_no_place else path.parent
 
 
 class _RuleItemBase(pytest.Item):
-    """Judge a rule; `evidence_fields` are added to the evidence of its report."""
+    """Judge a rule.
+
+    `unbound_selectors` are those of its `tests` checks that match no test of the session. `evidence_fields` are added
+    to the evidence of its report.
+    """
 
     loaded: LoadedRule
     context: Context
     index: int
     key: str
-    unbound: tuple[str, ...] = ()
+    unbound_selectors: tuple[str, ...] = ()
     evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
     def judge(self, context: Context) -> None:
@@ -175,7 +176,7 @@ class _RuleItemBase(pytest.Item):
 
     def _reuse_evidence(self, context: Context) -> Evidence | None:
         """Return earlier evidence if the inputs of the rule have not changed."""
-        cache = self.session.stash.get(REUSE, None)
+        cache = self.session.stash.get(VERDICT_CACHE, None)
         inputs = cache.hash_inputs(self.loaded, context) if cache is not None else ""
         if cache is None or not inputs:
             return None
@@ -197,7 +198,7 @@ class _RuleItemBase(pytest.Item):
             self.evidence_fields = {**self.evidence_fields, "tests": tests}
         findings += tuple(
             Finding(expected=f"tests {selector!r} in this session", found="none: add their path to the command")
-            for selector in self.unbound
+            for selector in self.unbound_selectors
         )
         if self.loaded.rule.must_not:
             findings = () if findings else (Finding(expected="this never to be true", found="that it is"),)

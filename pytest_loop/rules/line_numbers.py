@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pytest_loop.rules.syntax import MAX_DEPTH, ContentError, ValuePath, compose, construct, parse
+from pytest_loop.rules.syntax import MAX_DEPTH, ContentError, ValuePath, compose_yaml, construct_yaml, parse
 from pytest_loop.rules.toml_lines import find_toml_lines
 
 LineLookup = Callable[[ValuePath], int]
@@ -25,25 +25,25 @@ class ParsedText(NamedTuple):
     find_line: LineLookup
 
 
-def parse_with_lines(text: str, kind: str) -> ParsedText:
+def parse_with_lines(text: str, format_name: str) -> ParsedText:
     """Parse a text, or raise `ContentError`."""
-    if kind == "toml":
-        data = parse(text, kind)
+    if format_name == "toml":
+        data = parse(text, format_name)
         lines = find_toml_lines(text)
         return ParsedText(data, (), lambda path: _look_up(lines, path))
     try:
-        node = compose(text) if kind == "yaml" else _compose_json(text)
+        node = compose_yaml(text) if format_name == "yaml" else _compose_json(text)
         duplicates = tuple(_find_duplicates(node, set()))  # before construction, which inserts merged keys
     except RecursionError:
         raise ContentError(1, f"at most {MAX_DEPTH} levels", "deeper nesting") from None
-    data = construct(node, text) if kind == "yaml" else parse(text, kind)
+    data = construct_yaml(node, text) if format_name == "yaml" else parse(text, format_name)
     return ParsedText(data, duplicates, lambda path: _find_node_line(node, path))
 
 
 def _compose_json(text: str) -> yaml.Node | None:
     """Read JSON as YAML, which keeps line numbers; tabs and surrogates, which YAML refuses, are replaced."""
     try:
-        return compose(re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", r"\\u0020", text.replace("\t", " ")))
+        return compose_yaml(re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", r"\\u0020", text.replace("\t", " ")))
     except ContentError:  # malformed JSON, or JSON that YAML cannot read, such as a very long key
         return None
 
@@ -79,6 +79,7 @@ def _find_node_line(node: yaml.Node | None, path: ValuePath) -> int:
 
 
 def _find_pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the nodes of a key and its value; the last of equal keys counts, as in the data."""
     return next((pair for pair in reversed(node.value) if str(pair[0].value) == key), None)
 
 

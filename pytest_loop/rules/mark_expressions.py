@@ -23,6 +23,7 @@ class MarkExpression:
             raise ValueError(f"expected node ids or an expression over marks, found {text!r}")
 
     def matches(self, marks: Iterable[pytest.Mark]) -> bool:
+        """Return whether the expression is true of an item with these marks."""
         return _is_true(self._tree, list(marks))
 
 

@@ -19,13 +19,13 @@ _LABEL = re.compile(r"(?:\(\?[a-z]+\))?\(\?#([^)]+)\)")
 _SCRIPT = """\
 import itertools, json, re, sys
 pattern, text, limit, flags = json.load(sys.stdin)
-found = itertools.islice(re.compile(pattern, flags).finditer(text), limit)
-print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] for m in found]))
+matches = itertools.islice(re.compile(pattern, flags).finditer(text), limit)
+print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] for m in matches]))
 """
 
 
 class Match(NamedTuple):
-    """The span of a match, and the text of its first group, or the whole match without groups."""
+    """The span of a match, and the text of its first group; without groups, of the whole match."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ def _compile(pattern: str, flags: int) -> re.Pattern[str]:
 
 
 def find_label(pattern: str) -> str:
-    """Return the words of the remark at the head of a pattern, `(?#...)`, which say what it matches."""
+    """Return the comment at the head of a pattern, `(?#...)`, which describes its matches; empty without one."""
     match = _LABEL.match(pattern)
     return match[1].strip() if match else ""
 

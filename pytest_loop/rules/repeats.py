@@ -9,7 +9,7 @@ from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 
 
 class RepeatVotes:
-    """Count passes and failures of a rule's repeats; xdist workers share them as empty files in a folder."""
+    """Count passes and failures of a rule's repeats; xdist workers share them as empty files in `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._totals: dict[str, int] = {}
@@ -17,10 +17,11 @@ class RepeatVotes:
         self._votes: dict[str, dict[int, bool]] = {}
 
     def expect(self, rule: str) -> None:
-        """Expect one more repeat of a rule."""
+        """Add one to the number of repeats of a rule."""
         self._totals[rule] = self._totals.get(rule, 0) + 1
 
     def add(self, rule: str, index: int, passed: bool) -> None:
+        """Add the vote of one repeat."""
         self._votes.setdefault(rule, {})[index] = passed
         if self._folder is not None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ class VerdictCache:
         return Evidence.model_validate(evidence) if evidence and inputs and evidence.get("inputs") == inputs else None
 
     def hash_inputs(self, loaded: LoadedRule, context: Context) -> str:
-        """Return a hash of the rule and of what it reads; empty if that is not certain."""
+        """Return a hash of the rule and of its inputs; empty if these are not certain."""
         if loaded.fixtures or loaded.rule.repeat > 1:
             return ""
         parts = [repr(loaded.raw), str(loaded.rule.must_not)]

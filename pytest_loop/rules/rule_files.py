@@ -28,7 +28,10 @@ from pytest_loop.rules.sources import RuleSource, read_chain
 
 @dataclass(frozen=True, slots=True)
 class LoadedRule:
-    """A rule with its check, the folder where paths of the check start, and its line in the rule file."""
+    """A rule with its check, the folder where paths of the check start, and its line in the rule file.
+
+    `raw` is the check as written.
+    """
 
     rule: Rule
     check: Any
@@ -41,16 +44,16 @@ class LoadedRule:
 
 @dataclass(frozen=True)
 class LoadedRuleFile:
-    """The criteria and rules of a rule file, and its artifact; `declared` is the one that the file names.
+    """The criteria and rules of a rule file and of the files that it extends.
 
-    `extended` are the other files that its rules come from.
+    `artifact` is the one in use: in a run it replaces the `declared_artifact`, which the file names.
     """
 
     criteria: Criteria
     artifact: Path | None
     rules: tuple[LoadedRule, ...]
-    declared: Path | None = None
-    extended: tuple[Path, ...] = ()
+    declared_artifact: Path | None = None
+    extended_files: tuple[Path, ...] = ()
 
 
 @dataclass
@@ -81,21 +84,22 @@ def load_rule_file(
         raise RuleFileError(problems)
     main = chain[0]
     rules = [rule for merged in _merge_rules(chain) if (rule := _load_rule(merged, main, kinds))]
-    declared = _find_artifact(chain, root)
-    artifact = Path(artifact_override) if artifact_override else declared
-    reader = next((loaded.rule.id for loaded in rules if needs_artifact(loaded.check)), None)
-    if artifact is None and reader:
-        main.add_problem(f"expected `artifact` for the check of {reader}, found none in the file", "rules")
+    declared_artifact = _find_artifact(chain, root)
+    artifact = Path(artifact_override) if artifact_override else declared_artifact
+    dependent_rule = next((loaded.rule.id for loaded in rules if needs_artifact(loaded.check)), None)
+    if artifact is None and dependent_rule:
+        main.add_problem(f"expected `artifact` for the check of {dependent_rule}, found none in the file", "rules")
     if problems:
         raise RuleFileError(problems)
     criteria = Criteria(
         name=main.model.criteria or path.name.split(".rules.")[0],
-        source=name or main.shown,
+        source=name or main.display_name,
         version=main.model.version,
         thresholds=_merge_thresholds(chain),
         rules=tuple(loaded.rule for loaded in rules),
     )
-    return LoadedRuleFile(criteria, artifact, tuple(rules), declared, tuple(source.path for source in chain[1:]))
+    extended_files = tuple(source.path for source in chain[1:])
+    return LoadedRuleFile(criteria, artifact, tuple(rules), declared_artifact, extended_files)
 
 
 def _merge_rules(chain: list[RuleSource]) -> list[_MergedRule]:
@@ -127,13 +131,13 @@ def _load_rule(merged: _MergedRule, main: RuleSource, kinds: Kinds) -> LoadedRul
     if missing:
         return None
     parts = list_checks(check)
-    remedy = find_fix_command(fields.get("fix"), check, merged.check_source.place)
+    remedy = find_fix_command(fields.get("fix"), check, merged.check_source.folder_display_name)
     return LoadedRule(
         rule=build_rule(fields, remedy, find_weakest_proof(parts)),
         check=check,
         folder=merged.check_source.folder,
         # A rule that only an extended file has is reported at `extends`.
-        line=main.line("rules", merged.index) if source is main else main.line("extends"),
+        line=main.find_line(("rules", merged.index) if source is main else ("extends",)),
         fixtures=tuple(fields.get("fixtures") or ()),
         is_slow=any(getattr(part, "is_slow", False) for part in parts),
         raw=fields["check"],
@@ -169,7 +173,7 @@ def to_fraction(number: float) -> Fraction:
 
 
 def _find_artifact(chain: list[RuleSource], root: Path) -> Path | None:
-    """Return the artifact that the nearest file names; it must be inside the project."""
+    """Return the artifact that the nearest file names; report one outside the project."""
     for source in chain:
         artifact = source.model.artifact
         if artifact is not None:

@@ -14,34 +14,31 @@ from pydantic import ValidationError
 from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.document import format_path
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
 from pytest_loop.rules.rule_schema import RuleFile
-from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, ValuePath, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 
 TEMPLATES = Path(__file__).parent / "templates"
-# A run writes inferred rules into its own folder; their paths start at the root of the project all the same.
-MAX_CHAIN = 10
+MAX_EXTENDS = 10
 
 
 @dataclass
 class RuleSource:
-    """One rule file of a chain; `folder` is where its paths start, `place` the same relative to the project."""
+    """One rule file of a chain; its paths start in `folder`. The display names are for messages."""
 
     path: Path
-    shown: str
+    display_name: str
     folder: Path
-    place: str
-    text: str
+    folder_display_name: str
     model: RuleFile
     find_line: LineLookup
     problems: list[Problem]
 
-    def line(self, *path: str | int) -> int:
-        return self.find_line(path)
-
     def add_problem(self, text: str, *path: str | int) -> None:
-        self.problems.append(Problem(self.shown, self.line(*path), text))
+        """Add a problem with the value at `path` in the file."""
+        self.problems.append(Problem(self.display_name, self.find_line(path), text))
 
 
 def list_templates() -> list[str]:
@@ -66,7 +63,8 @@ def name_template(name: str) -> str:
 
 
 def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[RuleSource]:
-    """Read a rule file and the files it extends, nearest first; stop at one that is invalid."""
+    """Read a rule file and the files it extends, nearest first; stop at an invalid one. Add to `problems`."""
+    # Templates, and inferred rules in the folder of a run, have paths that start at the root.
     folder = root if path.parent == TEMPLATES or path.name == INFERRED_FILE else path.parent
     chain: list[RuleSource] = []
     extended: Path | None = path
@@ -81,7 +79,7 @@ def _find_extended(chain: list[RuleSource], root: Path) -> Path | None:
     source = chain[-1]
     path = _resolve_extends(source, root) if source.model.extends else None
     visited = [link.path for link in chain]
-    if path and (path in visited or len(visited) > MAX_CHAIN):
+    if path and (path in visited or len(visited) > MAX_EXTENDS):
         names = " -> ".join(link.name for link in [*visited, path])
         source.add_problem(f"expected files that extend each other in one direction, found {names}", "extends")
         return None
@@ -97,7 +95,7 @@ def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
         expected = "a file inside the project"
     elif not path.is_file():
         expected = f"a rule file or one of the templates {', '.join(list_templates())}"
-    elif path.suffix.lower() not in FORMATS:
+    elif path.suffix.lower() not in DATA_FORMATS_BY_SUFFIX:
         expected = "a .yaml, .yml, .json or .toml file"
     else:
         return path.resolve()
@@ -106,26 +104,56 @@ def _resolve_extends(source: RuleSource, root: Path) -> Path | None:
 
 
 def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) -> RuleSource | None:
-    shown = _display_path(path, root)
-    kind = FORMATS[path.suffix.lower()]
-    place = _display_path(folder, root)
+    display_name = format_path(path, root)
     try:
-        text = read_text(path)
-        parsed = parse_with_lines(text, kind)
+        parsed = parse_with_lines(read_text(path), DATA_FORMATS_BY_SUFFIX[path.suffix.lower()])
     except ContentError as error:
-        problems.append(Problem(shown, error.line, str(error)))
+        problems.append(Problem(display_name, error.line, str(error)))
         return None
-    model = _validate(parsed, shown, problems)
+    model = _validate(parsed, display_name, problems)
     if model is None:
         return None
-    return RuleSource(path, shown, folder, place, text, model, parsed.find_line, problems)
+    return RuleSource(path, display_name, folder, format_path(folder, root), model, parsed.find_line, problems)
 
 
-def _validate_rest(data: Any, wrong: list[tuple[str | int, ...]]) -> RuleFile | None:
-    """Return the file without its wrong fields, so that problems with its checks are found in the same round."""
+def _validate(parsed: ParsedText, display_name: str, problems: list[Problem]) -> RuleFile | None:
+    """Return the valid part of a rule file, or None without one; add to `problems`."""
+
+    def add_problem(text: str, *path: str | int) -> None:
+        problems.append(Problem(display_name, parsed.find_line(path), text))
+
+    problems += [Problem(display_name, error.line, str(error)) for error in parsed.duplicates]
+    if not isinstance(parsed.data, dict):
+        found = "an empty file" if parsed.data is None else format_value(parsed.data)
+        add_problem(f"expected a mapping with `rules`, found {found}")
+        return None
+    model, invalid_paths = None, []
+    try:
+        model = RuleFile.model_validate(parsed.data)
+    except ValidationError as error:
+        for problem in describe_errors(error, RuleFile, parsed.data):
+            add_problem(problem.text, *problem.path)
+            invalid_paths.append(problem.path)
+    if model is None and ("rules",) not in invalid_paths:
+        model = _validate_without(invalid_paths, parsed.data)
+    if model is None:
+        return None
+    first_indices: dict[str, int] = {}
+    for index, rule in enumerate(model.rules):
+        first_index = first_indices.setdefault(rule.id, index)
+        if first_index != index:
+            line = parsed.find_line(("rules", first_index))
+            add_problem(f"expected each id once, found {rule.id!r} again (first in line {line})", "rules", index)
+    if not model.rules and model.extends is None:
+        add_problem("expected at least one rule in `rules`, found none", "rules")
+    return model
+
+
+def _validate_without(invalid_paths: list[ValuePath], data: Any) -> RuleFile | None:
+    """Validate the file without its invalid values, so that problems with its checks are found in the same round."""
     data = copy.deepcopy(data)
     try:
-        for *parents, name in wrong:
+        for *parents, name in invalid_paths:
             parent = functools.reduce(operator.getitem, parents, data)
             del parent[name]
             if "description" not in parent and parents[:1] == ["rules"]:
@@ -133,37 +161,3 @@ def _validate_rest(data: Any, wrong: list[tuple[str | int, ...]]) -> RuleFile | 
         return RuleFile.model_validate(data)
     except (ValidationError, LookupError, TypeError):
         return None
-
-
-def _display_path(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _validate(parsed: ParsedText, shown: str, problems: list[Problem]) -> RuleFile | None:
-    def add_problem(text: str, *path: str | int) -> None:
-        problems.append(Problem(shown, parsed.find_line(path), text))
-
-    problems += [Problem(shown, error.line, str(error)) for error in parsed.duplicates]
-    if not isinstance(parsed.data, dict):
-        found = "an empty file" if parsed.data is None else format_value(parsed.data)
-        add_problem(f"expected a mapping with `rules`, found {found}")
-        return None
-    model, wrong = None, []
-    try:
-        model = RuleFile.model_validate(parsed.data)
-    except ValidationError as error:
-        for problem in describe_errors(error, RuleFile, parsed.data):
-            add_problem(problem.text, *problem.path)
-            wrong.append(problem.path)
-    if model is None and ("rules",) not in wrong:
-        model = _validate_rest(parsed.data, wrong)
-    if model is None:
-        return None
-    first: dict[str, int] = {}
-    for index, rule in enumerate(model.rules):
-        if first.setdefault(rule.id, index) != index:
-            line = parsed.find_line(("rules", first[rule.id]))
-            add_problem(f"expected each id once, found {rule.id!r} again (first in line {line})", "rules", index)
-    if not model.rules and model.extends is None:
-        add_problem("expected at least one rule in `rules`, found none", "rules")
-    return model

@@ -13,7 +13,7 @@ ValuePath = tuple[str | int, ...]
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
-FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
+DATA_FORMATS_BY_SUFFIX = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -50,22 +50,22 @@ def read_text(path: Path) -> str:
     return text.replace("\r\n", "\n")
 
 
-def parse(text: str, kind: str) -> Any:
+def parse(text: str, format_name: str) -> Any:
     """Return the data in `text`, or raise `ContentError`."""
     try:
-        if kind == "yaml":
-            return construct(compose(text), text)
-        return _parse_json(text) if kind == "json" else _parse_toml(text)
+        if format_name == "yaml":
+            return construct_yaml(compose_yaml(text), text)
+        return _parse_json(text) if format_name == "json" else _parse_toml(text)
     except RecursionError:
         raise ContentError(1, f"at most {MAX_DEPTH} levels", "deeper nesting") from None
 
 
-def validate_syntax(text: str, kind: str) -> None:
+def validate_syntax(text: str, format_name: str) -> None:
     """Raise `ContentError` unless `text` can be parsed; YAML may hold several documents."""
     start = 0
-    for document in re.split(r"^---(?=\s)", text, flags=re.MULTILINE) if kind == "yaml" else [text]:
+    for document in re.split(r"^---(?=\s)", text, flags=re.MULTILINE) if format_name == "yaml" else [text]:
         try:
-            parse(document, kind)
+            parse(document, format_name)
         except ContentError as error:
             raise ContentError(start + error.line, error.expected, error.found) from None
         start += document.count("\n")
@@ -127,8 +127,8 @@ class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's lo
         return super().construct_object(node, deep)
 
 
-def compose(text: str) -> yaml.Node | None:
-    """Return the node tree of a YAML text, whose nodes have line numbers."""
+def compose_yaml(text: str) -> yaml.Node | None:
+    """Return the node tree of a YAML text; its nodes have line numbers."""
     try:
         return _BoundedLoader(text).get_single_node()  # type: ignore[no-any-return]
     except yaml.MarkedYAMLError as error:
@@ -138,7 +138,7 @@ def compose(text: str) -> yaml.Node | None:
         raise ContentError(_find_line(text, error.position), "YAML", f"the character U+{code:04X}") from None
 
 
-def construct(node: yaml.Node | None, text: str) -> Any:
+def construct_yaml(node: yaml.Node | None, text: str) -> Any:
     """Return the data of a node tree; aliases may not multiply it beyond `MAX_VALUES`."""
     if node is None:
         return None

@@ -21,6 +21,7 @@ def find_toml_lines(text: str) -> dict[ValuePath, int]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each token with its line; the last is a newline."""
     line = 1
     for match in _TOKEN.finditer(text):
         yield match[1], line
@@ -29,37 +30,38 @@ def _tokenize(text: str) -> Iterator[tuple[str, int]]:
 
 
 class _Scanner:
-    """Recursive descent over the tokens; the text is known to be valid, so every shape is assumed."""
+    """Recursive descent over the tokens of a valid text, so nothing is validated."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[ValuePath, int] = {(): 1}
-        self._symbols = list(_tokenize(text))
-        self._at = 0
+        self._tokens = list(_tokenize(text))
+        self._position = 0
         self._last_indices: dict[ValuePath, int] = {}  # of arrays of tables
         table: ValuePath = ()
-        while self._at < len(self._symbols):
-            if self._symbol == "\n":
-                self._at += 1
-            elif self._symbol == "[":
+        while self._position < len(self._tokens):
+            if self._current_text == "\n":
+                self._position += 1
+            elif self._current_text == "[":
                 table = self._read_header()
             else:
                 self._read_pair(table)
 
     @property
-    def _symbol(self) -> str:
-        return self._symbols[self._at][0]
+    def _current_text(self) -> str:
+        return self._tokens[self._position][0]
 
     def _record(self, path: ValuePath, line: int) -> None:
+        """Record the line of a value, also for the tables around it that have none yet."""
         for length in range(1, len(path)):
             self.lines.setdefault(path[:length], line)
         self.lines[path] = line
 
     def _read_key(self, table: ValuePath, end: str) -> ValuePath:
         """Read a dotted key up to `end`; a step into an array of tables leads to its last table."""
-        start = self._at
-        while self._symbol != end:
-            self._at += 1
-        value = parse("".join(token for token, _ in self._symbols[start : self._at]) + " = 0", "toml")
+        start = self._position
+        while self._current_text != end:
+            self._position += 1
+        value = parse("".join(token for token, _ in self._tokens[start : self._position]) + " = 0", "toml")
         while isinstance(value, dict):
             if table in self._last_indices:
                 table = (*table, self._last_indices[table])
@@ -68,11 +70,11 @@ class _Scanner:
         return table
 
     def _read_header(self) -> ValuePath:
-        line = self._symbols[self._at][1]
-        brackets = 2 if self._symbols[self._at + 1][0] == "[" else 1
-        self._at += brackets
+        line = self._tokens[self._position][1]
+        brackets = 2 if self._tokens[self._position + 1][0] == "[" else 1
+        self._position += brackets
         table = self._read_key((), "]")
-        self._at += brackets
+        self._position += brackets
         if brackets == 2:
             self._last_indices[table] = self._last_indices.get(table, -1) + 1
             table = (*table, self._last_indices[table])
@@ -80,30 +82,30 @@ class _Scanner:
         return table
 
     def _read_pair(self, table: ValuePath) -> None:
-        line = self._symbols[self._at][1]
+        line = self._tokens[self._position][1]
         path = self._read_key(table, "=")
-        self._at += 1
+        self._position += 1
         self._record(path, line)
         self._read_value(path)
 
     def _read_value(self, path: ValuePath) -> None:
-        closing = {"[": "]", "{": "}"}.get(self._symbol)
+        closing = {"[": "]", "{": "}"}.get(self._current_text)
         if closing:
-            self._at += 1
+            self._position += 1
             self._read_members(path, closing)
             return
-        while self._symbol not in ("\n", ",", "]", "}"):
-            self._at += 1
+        while self._current_text not in ("\n", ",", "]", "}"):
+            self._position += 1
 
     def _read_members(self, path: ValuePath, closing: str) -> None:
         index = 0
-        while self._symbol != closing:
-            if self._symbol in ("\n", ","):
-                self._at += 1
+        while self._current_text != closing:
+            if self._current_text in ("\n", ","):
+                self._position += 1
             elif closing == "}":
                 self._read_pair(path)
             else:
-                self._record((*path, index), self._symbols[self._at][1])
+                self._record((*path, index), self._tokens[self._position][1])
                 self._read_value((*path, index))
                 index += 1
-        self._at += 1
+        self._position += 1

@@ -67,22 +67,22 @@ def _strip_alternatives(location: ValuePath, value: Any) -> ValuePath:
 
 
 def _describe(details: Any, path: ValuePath, model: type[BaseModel], is_alternative: bool) -> str:
-    kind, context = details["type"], details.get("ctx", {})
-    if kind == "missing":
+    error_type, context = details["type"], details.get("ctx", {})
+    if error_type == "missing":
         return f"expected the key `{path[-1]}`, found none"
-    if kind == "extra_forbidden":
+    if error_type == "extra_forbidden":
         return _describe_unknown_key(str(path[-1]), _list_keys(model, path[:-1]))
-    if kind == "value_error":
+    if error_type == "value_error":
         return str(context["error"])
-    if kind == "literal_error":
+    if error_type == "literal_error":
         expected = context["expected"]
-    elif kind in _BOUNDS:
-        key, sign = _BOUNDS[kind]
+    elif error_type in _BOUNDS:
+        key, sign = _BOUNDS[error_type]
         expected = f"a number {sign} {context[key]:g}"
-    elif kind == "int_type" and is_alternative:
+    elif error_type == "int_type" and is_alternative:
         expected = "a number"
     else:
-        expected = _EXPECTED.get(kind, details["msg"])
+        expected = _EXPECTED.get(error_type, details["msg"])
     name = f" for `{path[-1]}`" if path and isinstance(path[-1], str) else ""
     return f"expected {expected}{name}, found {format_value(details['input'])}"
 

@@ -109,11 +109,11 @@ class JudgingSession:
             service = start_judge(self.config, self.settings)
             self._judge_address, self._close_judge = (service.address, service.key), service.close
         if self._judge_address is not None:
-            from pytest_loop.rules.items import ASK
+            from pytest_loop.rules.items import ASK_JUDGE
             from pytest_loop.session.judge_service import ask_judge
 
             ask: Callable[..., JudgeReply] = partial(ask_judge, *self._judge_address)
-            self.config.stash[ASK] = ask
+            self.config.stash[ASK_JUDGE] = ask
         if self.settings.shard is not None and not self.is_worker and self.order is None:
             from pytest_loop.session.shard import ShardFile
 
@@ -153,15 +153,15 @@ class JudgingSession:
         """Bind the collected items to rules, and watch their reports."""
         from pytest_loop.rules.binding import Binding
         from pytest_loop.rules.garbage_collection import freeze_rules
-        from pytest_loop.rules.items import REUSE, VOTES
+        from pytest_loop.rules.items import VERDICT_CACHE, VOTES
         from pytest_loop.rules.repeats import RepeatVotes
         from pytest_loop.rules.reuse import VerdictCache
         from pytest_loop.session.reports import Reports
 
         session.stash[VOTES] = RepeatVotes(self._folder.path if self.is_worker else None)
         if self.order is not None:
-            session.stash[REUSE] = VerdictCache(self.order.cached_evidence)
-        binding = Binding(session, all_tests=self.order is not None)
+            session.stash[VERDICT_CACHE] = VerdictCache(self.order.cached_evidence)
+        binding = Binding(session, binds_all_tests=self.order is not None)
         baseline = self.score.baseline
         failures = baseline.failures if baseline else frozenset()
         self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")

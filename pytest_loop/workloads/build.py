@@ -20,7 +20,7 @@ class BuildOnce:
         self._errors: dict[str, str] = {}
 
     def run(self, name: str, action: Callable[[], None]) -> None:
-        """Run the action unless it has run; raises its `CheckError` every time."""
+        """Run the action unless it has run; raise its `CheckError` every time."""
         if name not in self._errors:
             folder = self._folder
             self._errors[name] = _run(action) if folder is None else _run_shared(folder, name, action)
@@ -29,10 +29,11 @@ class BuildOnce:
 
 
 def _run_shared(folder: Path, name: str, action: Callable[[], None]) -> str:
-    place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    result = place / "result"
-    with lock_folder(place, timeout=math.inf):
+    """Run the action unless another worker has; return its error or an empty text."""
+    result_folder = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    result_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    result = result_folder / "result"
+    with lock_folder(result_folder, timeout=math.inf):
         if not result.exists():
             disk.write_atomically(result, _run(action).encode(), durable=False)
         return result.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import find_placeholders, split_manifest_command
 
 VERSION = 1
-# Old lines are removed beyond this number.
+# A file with more lines is compacted.
 MAX_LINES_PER_CASE = 4
 
 
@@ -30,16 +30,16 @@ class _Entry(Value):
 
 
 class CaseCache:
-    """Results of earlier sessions, one line each in a file that may be deleted at any time; the last line counts.
+    """Results of earlier sessions, one per line; the last line of a case counts. The file may be deleted at any time.
 
-    One file for all cases: a file for each would take longer than many cases do.
+    All cases share one file: a file for each would take longer than many cases do.
     """
 
     def __init__(self, folder: Path, workload: Workload) -> None:
         self._path = folder / f"{hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]}.jsonl"
         self._root = str(workload.folder)
         self._entries = self._read_entries()
-        self._hashes: dict[tuple[object, ...], str] = {}
+        self._file_hashes: dict[tuple[object, ...], str] = {}
         manifest = workload.manifest
         words = {word for command in manifest.commands for word in split_manifest_command(command)}
         files = sorted(word for word in words if not find_placeholders(word))
@@ -48,30 +48,30 @@ class CaseCache:
         self._shared_files = [manifest.reviewer, *workload.artifacts, *files]
 
     def compute_key(self, case: Case) -> str:
-        """Return a hash of commands, settings, and all files that they name."""
+        """Return a hash of everything that the result depends on: commands, settings, and all files they name."""
         files = filter(None, (case.id, case.expected, *self._shared_files))
-        hashes = [[name, self._hash_content(name)] for name in files]
+        hashes = [[name, self._compute_signature(name)] for name in files]
         parts = [VERSION, case.output, self._commands, self._repeats, hashes]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def find_result(self, case: Case, key: str) -> CaseResult | None:
-        """Return the result for a key, if the output is still the one that was judged."""
+        """Return the result stored for a key, unless the output has changed since."""
         entry = self._entries.get(case.id)
-        if entry is None or entry.key != key or entry.output != self._hash_content(case.output):
+        if entry is None or entry.key != key or entry.output != self._compute_signature(case.output):
             return None
         return entry.result.model_copy(update={"reused": True})
 
     def store_result(self, case: Case, key: str, result: CaseResult) -> None:
-        """Store a result; infrastructure errors are not stored."""
+        """Store a result, unless it is an infrastructure error."""
         if result.outcome is CaseOutcome.INFRASTRUCTURE:
             return
-        entry = _Entry(key=key, output=self._hash_content(case.output), result=result)
+        entry = _Entry(key=key, output=self._compute_signature(case.output), result=result)
         self._entries[case.id] = entry
         with contextlib.suppress(OSError), self._path.open("ab", 0) as file:
             file.write(_format_line(entry))
 
     def _read_entries(self) -> dict[str, _Entry]:
-        """Read the file; lines that are incomplete or foreign are skipped."""
+        """Read the last entry of each case; skip invalid lines, and compact a file with too many lines."""
         try:
             lines = self._path.read_bytes().split(b"\n")
         except OSError:
@@ -87,25 +87,25 @@ class CaseCache:
 
     def _compact(self, entries: dict[str, _Entry]) -> None:
         """Write only the last line of each case; lines that another process adds meanwhile may be lost."""
-        new = self._path.with_suffix(f".{os.getpid()}")
+        temporary = self._path.with_suffix(f".{os.getpid()}")
         with contextlib.suppress(OSError):
-            new.write_bytes(b"".join(map(_format_line, entries.values())))
-            new.replace(self._path)
+            temporary.write_bytes(b"".join(map(_format_line, entries.values())))
+            temporary.replace(self._path)
 
-    def _hash_content(self, name: str) -> str:
-        """Return the hash of a file, the file signature of an installed program, or an empty text."""
+    def _compute_signature(self, name: str) -> str:
+        """Return the hash of a file of the workload, the times of an installed program, or an empty text."""
         path = os.path.join(self._root, name)
         stamp = get_signature(path)
         if not stamp:
             return str(get_signature(program)) if (program := _find_program(name)) else ""
         key = (name, stamp)
-        if key not in self._hashes:
+        if key not in self._file_hashes:
             try:
                 with open(path, "rb", 0) as file:
-                    self._hashes[key] = hashlib.sha256(file.read()).hexdigest()
+                    self._file_hashes[key] = hashlib.sha256(file.read()).hexdigest()
             except OSError:
-                self._hashes[key] = ""
-        return self._hashes[key]
+                self._file_hashes[key] = ""
+        return self._file_hashes[key]
 
 
 def _format_line(entry: _Entry) -> bytes:

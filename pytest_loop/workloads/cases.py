@@ -26,12 +26,12 @@ class Case:
     is_held_out: bool = False
 
     @cached_property
-    def values(self) -> Mapping[str, str]:
-        """The values of placeholders in commands."""
-        return {**_list_path_values(self.id), "output": self.output, "expected": self.expected}
+    def placeholder_values(self) -> Mapping[str, str]:
+        """The values of the placeholders in commands."""
+        return {**_get_path_values(self.id), "output": self.output, "expected": self.expected}
 
 
-def _list_path_values(case: str) -> dict[str, str]:
+def _get_path_values(case: str) -> dict[str, str]:
     folder, name = posixpath.split(case)
     return {"case": case, "case_name": name, "case_stem": _get_stem(name), "case_dir": folder or "."}
 
@@ -66,11 +66,11 @@ class Workload:
 
 def load_workload(path: Path, root: Path) -> Workload:
     """Load a manifest and find its files; raise `ManifestError` with every problem."""
-    return find_workload(load_manifest(path, root), root)
+    return build_workload(load_manifest(path, root), root)
 
 
-def find_workload(source: LoadedManifest, root: Path) -> Workload:
-    """Find the files of a manifest; raise `ManifestError` with every problem."""
+def build_workload(source: LoadedManifest, root: Path) -> Workload:
+    """Find the files that a manifest names, and build its cases; raise `ManifestError` with every problem."""
     manifest = source.manifest
     finder = _FileFinder(source)
     cases = finder.find("casePaths", manifest.case_paths)
@@ -93,24 +93,29 @@ def find_workload(source: LoadedManifest, root: Path) -> Workload:
     if problems:
         raise ManifestError(problems)
     held_out = frozenset().union(*holdout.values())
-    built = tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in held_out) for case in cases)
-    return Workload(source, root, built, artifacts, docs)
+    return Workload(
+        source,
+        root,
+        cases=tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in held_out) for case in cases),
+        artifacts=artifacts,
+        docs=docs,
+    )
 
 
 def _make_output_path(pattern: str, case: str) -> str:
-    return os.path.normpath(fill_placeholders(pattern, _list_path_values(case)))
+    return os.path.normpath(fill_placeholders(pattern, _get_path_values(case)))
 
 
 class _FileFinder:
-    """Finds the files that a manifest names, and collects problems with its patterns."""
+    """Find the files that a manifest names, and collect the problems with its patterns."""
 
     def __init__(self, source: LoadedManifest) -> None:
         self.source = source
         self.problems: list[Problem] = []
 
-    def find(self, field: str, patterns: Sequence[str], *below: str) -> tuple[str, ...]:
-        """Return the files that match, sorted; hidden files only for a pattern that names them."""
-        name = below[-1] if below else field
+    def find(self, field: str, patterns: Sequence[str], *keys: str) -> tuple[str, ...]:
+        """Return the files that match, sorted; add to `problems` for the value at `keys` below the field."""
+        name = keys[-1] if keys else field
         files: set[str] = set()
         for index, pattern in enumerate(patterns):
             try:
@@ -120,23 +125,23 @@ class _FileFinder:
                 matches = set()
                 problem = f"a path or a glob from the manifest's folder for `{name}`, found {format_value(pattern)}"
             if problem:
-                place = (field, *below) if below else (field, index)
-                self.problems.append(self.source.build_problem(f"expected {problem}", *place))
+                path = (field, *keys) if keys else (field, index)
+                self.problems.append(self.source.build_problem(f"expected {problem}", *path))
             files |= matches
         return tuple(sorted(files))
 
 
 def find_files(folder: Path, pattern: str) -> Iterator[str]:
     """Yield the files that match a glob, relative to the folder; hidden ones only for a pattern that names them."""
-    shows_hidden = any(part.startswith(".") and part.strip(".") for part in PurePosixPath(pattern).parts)
+    includes_hidden = any(part.startswith(".") and part.strip(".") for part in PurePosixPath(pattern).parts)
     prefix = len(os.path.join(folder, ""))
     for path in map(str, folder.glob(pattern)):
-        if os.path.isfile(path) and (shows_hidden or not os.path.basename(path).startswith(".")):
+        if os.path.isfile(path) and (includes_hidden or not os.path.basename(path).startswith(".")):
             yield path[prefix:].replace(os.sep, "/")
 
 
 def pair_expected_files(cases: Sequence[str], expected: Sequence[str]) -> dict[str, str] | None:
-    """Return the expected file of each case by stem, or else in order if there are as many; None if neither works."""
+    """Pair cases with expected files by stem, or in order if there are as many; return None if neither works."""
     if not expected:
         return {}
     by_stem = {_get_stem(path): path for path in expected}
@@ -192,9 +197,12 @@ def match_cases(ids: Sequence[str], pattern: str) -> tuple[str, ...]:
 
 
 class CaseRoles(NamedTuple):
-    """The cases that run, those to look at first, those that guard against regressions, and the excluded ones."""
+    """The selected cases of an experiment, those to look at first, those that guard against regressions, the excluded.
 
-    run: tuple[str, ...]
+    Every case in focus and every guard is selected.
+    """
+
+    selected: tuple[str, ...]
     focus: tuple[str, ...] = ()
     guards: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
@@ -208,16 +216,22 @@ def assign_roles(
     guards: Sequence[str] = (),
     excluded: Sequence[str] = (),
 ) -> CaseRoles:
-    """Assign roles by patterns; raises `LoopError` for a pattern without cases, or without cases that run."""
-    left_out = _select_cases(ids, excluded, "to exclude")
-    selected = _select_cases(ids, only, "to run") if only else tuple(ids)
-    run = tuple(case for case in selected if case not in left_out)
-    if not run:
+    """Assign roles by patterns; raise `LoopError` for a pattern without cases, or if no case is selected."""
+    excluded_cases = _select_cases(ids, excluded, "to exclude")
+    candidates = _select_cases(ids, only, "to run") if only else tuple(ids)
+    selected = tuple(case for case in candidates if case not in excluded_cases)
+    if not selected:
         raise LoopError(f"expected cases to run, found that all {len(ids)} are left out")
-    return CaseRoles(run, _select_cases(run, focus, "to focus on"), _select_cases(run, guards, "as a guard"), left_out)
+    return CaseRoles(
+        selected,
+        focus=_select_cases(selected, focus, "to focus on"),
+        guards=_select_cases(selected, guards, "as a guard"),
+        excluded=excluded_cases,
+    )
 
 
 def _select_cases(ids: Sequence[str], patterns: Sequence[str], purpose: str) -> tuple[str, ...]:
+    """Return the cases of all patterns in their order; raise `LoopError` for a pattern without cases."""
     selected: set[str] = set()
     for pattern in patterns:
         cases = match_cases(ids, pattern)

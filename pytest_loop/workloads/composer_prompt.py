@@ -30,7 +30,7 @@ def render_compose_prompt(
     folder: Path | None = None,
     template: Path | None = None,
 ) -> str:
-    """Render the prompt of COMPOSE, from a template of the workload if it has one; held-out cases are not in it."""
+    """Render the prompt of COMPOSE without held-out cases; a `template` of the workload replaces those in `folder`."""
     experiment = state.experiment
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())

@@ -46,6 +46,7 @@ def classify_status(history: ExperimentHistory) -> str:
 
 
 def _is_reverted(history: ExperimentHistory) -> bool:
+    """Return whether each edit is undone by another one."""
     remaining: list[tuple[str, str, str]] = []
     for option in history.edits.values():
         file, current, proposed = option.edit
@@ -105,7 +106,7 @@ def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _find_measured_edit(history: ExperimentHistory, after: Measurement) -> str:
-    """Return the edit that a measurement is about: the last one of an earlier iteration."""
+    """Return the edit that a measurement tests: the last one of an earlier iteration."""
     earlier = [iteration for iteration in history.edits if iteration < after.iteration]
     return history.edits[max(earlier)].name if earlier else ""
 

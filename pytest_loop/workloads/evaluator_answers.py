@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.command_checks import get_last_lines
 
 MAX_LINES = 40
-_TAIL_LINES = 12
 
 
 class EvaluatorAnswer(NamedTuple):
@@ -37,9 +37,8 @@ def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") ->
     passed = exit_code == 0 and verdict is not False
     if not passed and not critiques:
         output = stderr if data is not None else f"{stdout}\n{stderr}"
-        tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
         reason = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
-        critiques = (Remark(message=f"`{command}` {reason}\n{tail}".strip()),)
+        critiques = (Remark(message=f"`{command}` {reason}\n{get_last_lines(output)}".strip()),)
     return EvaluatorAnswer(passed, score, critiques)
 
 
@@ -104,8 +103,8 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
     if output == expected:
         return ""
     texts = [data.decode("utf-8", "replace").replace("\r\n", "\n") for data in (expected, output)]
-    wanted, found = (_try_json(text) for text in texts)
-    if texts[0] == texts[1] or (isinstance(wanted, (dict, list)) and _is_same(wanted, found)):
+    expected_data, data = (_try_json(text) for text in texts)
+    if texts[0] == texts[1] or (isinstance(expected_data, (dict, list)) and _is_same(expected_data, data)):
         return ""
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
@@ -113,10 +112,10 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
     return "\n".join([*shown[:MAX_LINES], *["..."] * (len(shown) > MAX_LINES)]) or "only in the end of the file"
 
 
-def _is_same(wanted: Any, found: Any) -> bool:
+def _is_same(expected: Any, actual: Any) -> bool:
     """Compare data of JSON; unlike in Python, true is not 1."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        return wanted.keys() == found.keys() and all(_is_same(wanted[key], found[key]) for key in wanted)
-    if isinstance(wanted, list) and isinstance(found, list):
-        return len(wanted) == len(found) and all(map(_is_same, wanted, found))
-    return isinstance(wanted, bool) is isinstance(found, bool) and bool(wanted == found)
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(_is_same(expected[key], actual[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(_is_same, expected, actual))
+    return isinstance(expected, bool) is isinstance(actual, bool) and bool(expected == actual)

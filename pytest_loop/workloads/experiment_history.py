@@ -28,11 +28,10 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """The records of an experiment; dictionaries have iterations as keys.
+    """The records of an experiment; dictionaries have iterations as keys, `settings` those of the manifest.
 
-    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. They are without the
-    `held_out_cases`: `held_out` is how many of those pass at the end, and their number.
-    `settings` has the keys of the manifest.
+    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. All are without the
+    `held_out_cases`; `held_out` has the number of those that pass in the last measurement, and of all of them.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -73,7 +72,7 @@ class ExperimentHistory:
 
 
 def read_experiment(events: Iterable[Event]) -> ExperimentHistory:
-    """Return the experiment that these events record; unknown kinds are left out."""
+    """Return the experiment that these events record; ignore other kinds of events."""
     history = ExperimentHistory()
     for event in events:
         _add_event(history, event)

@@ -1,4 +1,4 @@
-"""Notes between the steps of an experiment: hypotheses, regressions, plateaus and the end."""
+"""Make the events between the steps of an experiment: hypotheses, regressions, plateaus and the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pytest_loop.run.steps import end_run
 
 
 def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
-    """Return the payload of a note; a person is asked if `ask` is given and the policy is to ask."""
+    """Make the payload of a note; ask a person if `ask` is given and the policy is to ask."""
     experiment = state.experiment
     if kind is Kind.HYPOTHESIS_FORMED:
         return _form_hypothesis(experiment, state.iteration)
@@ -62,6 +62,7 @@ def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:
 
 
 def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetected:
+    """Decide how to continue after a regression."""
     measurements = experiment.visible_measurements
     action = decide_on_regression(measurements, experiment.policy, is_attended=ask is not None) or OnRegression.STOP
     change = compare_measurements(*measurements[-2:])
@@ -85,7 +86,7 @@ def _note_plateau(state: ExperimentState, ask: Ask | None) -> PlateauReached:
 
 
 def end_experiment(command: Command, state: ExperimentState) -> Payload:
-    """Return the payload of the end: with a proof, and the results of held-out cases."""
+    """Make the payload of the end, with a proof and the number of passing held-out cases."""
     ending = end_run(command, state)
     proof = LoopProof(
         iterations_completed=len(state.experiment.hypotheses),

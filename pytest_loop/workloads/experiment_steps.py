@@ -1,4 +1,4 @@
-"""The steps of an experiment: calibrate, measure, compose, and apply the edit that was chosen."""
+"""The steps of an experiment: calibrate, measure, compose, and apply the chosen edit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class ExperimentSteps:
     """The steps of an experiment.
 
-    `ask` is None if no person can be asked. `calibration` is the result of one that was done before the start.
+    `ask` is None if no person can be asked. `calibration` is the result of a calibration before the start.
     """
 
     ask: Ask | None = None
@@ -94,7 +94,7 @@ class ExperimentStep:
     # -- calibrate and measure
 
     def calibrate(self) -> CalibrationDone:
-        """Run the first case: the pipeline has to work before anything is measured."""
+        """Run the first case, unless it ran before the start: the pipeline must work before anything is measured."""
         calibration = self.calibration or self._try_first_case()
         proof = CalibrationProof(
             test_fixture=calibration.case,
@@ -176,7 +176,7 @@ class ExperimentStep:
         return AnalysisDone(analysis=answer.analysis, files=hashes, findings=findings)
 
     def _ask_composer(self, files: Mapping[str, str]) -> tuple[AgentReply, tuple[SealFinding, ...]]:
-        """Return the composer's answer; files that it edited itself are restored and reported."""
+        """Return the composer's answer; restore files that it edited itself, and return findings for them."""
         run = self.context.run
         if not run.agents:
             raise AgentUnavailableError("expected an agent that composes, found none: name one with --loop-agent")
@@ -203,7 +203,7 @@ class ExperimentStep:
         return reply, findings
 
     def _build_prompt(self, files: Mapping[str, str]) -> str:
-        run, manifest = self.context.run, self.workload.source.manifest
+        run, manifest = self.context.run, self.workload.manifest
         template = manifest.agents.composer.prompt_file
         docs = {name: self._read_text(name) for name in self.workload.docs}
         path = self.workload.folder / template if template else None
@@ -228,7 +228,7 @@ class ExperimentStep:
         decision = self._decide()
         option = decision.get_option(self.experiment.analysis)
         if option is not None:
-            self._apply(option)
+            self._apply_once(option)
         findings = tuple(self._project.enforce_seal())
         diff = self._project.compute_diff()
         run.files.write_artifact(run.redact(diff.text), run.artifact.path)
@@ -246,8 +246,8 @@ class ExperimentStep:
             return RECOMMENDED
         return ask_for_option(self.ask)
 
-    def _apply(self, option: EditOption) -> None:
-        """Apply an edit to the file that it was composed for, unless that was done before a crash."""
+    def _apply_once(self, option: EditOption) -> None:
+        """Apply an edit to the file version that it was composed for, unless it was applied before a crash."""
         path = self.workload.folder / option.file
         before = self._project.get_content(self.experiment.files.get(option.file, ""))
         now = disk.read_file(path)

@@ -13,7 +13,7 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
-from pytest_loop.rules.items import ASK, ORDER, RuleFailed, raise_collect_error, render_failure
+from pytest_loop.rules.items import ASK_JUDGE, ORDER, RuleFailed, raise_collect_error, render_failure
 from pytest_loop.settings.session_settings import read_group
 from pytest_loop.settings.workload_options import WorkloadSettings
 from pytest_loop.workloads.build import BuildOnce
@@ -45,18 +45,18 @@ class CaseRunner:
 
     def __init__(self, config: pytest.Config, workload: Workload) -> None:
         self.workload = workload
-        self.line = workload.source.locate(("casePaths",))
+        self.line = workload.source.find_line(("casePaths",))
         settings = read_group(WorkloadSettings, config, config.option)
         timeout = choose_setting("case_timeout", settings, workload.manifest)
-        self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK, None))
+        self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK_JUDGE, None))
         folder = getattr(config, "workerinput", {}).get("loop_folder")
         self._builds = config.stash.setdefault(_BUILDS, BuildOnce(Path(folder) if folder else None))
         self._cache = _open_cache(config, workload)
 
     def run(self, case: Case) -> tuple[CaseResult, str]:
-        """Return the result of a case, and a hash of all that it depends on (empty if results are not kept)."""
+        """Return the result of a case, and the hash of its inputs, which is empty without a cache."""
         try:
-            if self.workload.source.manifest.build_command:
+            if self.workload.manifest.build_command:
                 self._builds.run(str(self.workload.source.path), self._pipeline.build)
         except CheckError as error:
             return CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error)), ""
@@ -71,9 +71,9 @@ class CaseRunner:
 
 
 def _open_cache(config: pytest.Config, workload: Workload) -> CaseCache | None:
-    """Return the results of earlier sessions; None in a run, where an agent could have written them."""
+    """Return the cache of results; None if the manifest forbids it, or in a run, where an agent could write to it."""
     cache = getattr(config, "cache", None)
-    if cache is None or ORDER in config.stash or workload.source.manifest.cache_strategy == "force":
+    if cache is None or ORDER in config.stash or workload.manifest.cache_strategy == "force":
         return None
     return CaseCache(cache.mkdir(_CACHE_FOLDER), workload)
 

@@ -18,17 +18,17 @@ def render_sections(history: ExperimentHistory, iteration: int) -> Iterator[tupl
     """Yield the seven sections with their lines; none for an iteration without analysis."""
     analysis = history.analyses.get(iteration)
     # A skipped iteration is not measured: its analysis is about the measurement before it.
-    measured = [measurement for measurement in history.measurements if measurement.iteration <= iteration]
-    if analysis is None or not measured:
+    measurements = [measurement for measurement in history.measurements if measurement.iteration <= iteration]
+    if analysis is None or not measurements:
         return
-    current = measured[-1]
-    previous = next((other for other in reversed(measured) if other.iteration < current.iteration), None)
+    current = measurements[-1]
+    previous = next((other for other in reversed(measurements) if other.iteration < current.iteration), None)
     yield "Summary", [f"- {current}", f"- Root cause: {escape(analysis.root_cause)}"]
     yield "Failure modes", list(_list_failure_modes(current))
     yield "Root causes", list(_list_causes(analysis, current))
     yield (
         "Fix options",
-        [line for number, option in enumerate(analysis.options, 1) for line in _describe(number, option)],
+        [line for number, option in enumerate(analysis.options, 1) for line in _describe_option(number, option)],
     )
     yield "Regression risks", list(_list_risks(analysis))
     yield "Case by case", list(_list_cases(current, previous))
@@ -65,7 +65,7 @@ def _list_causes(analysis: Analysis, current: Measurement) -> Iterator[str]:
     yield f"- Confidence: {analysis.options[0].confidence.value}"
 
 
-def _describe(number: int, option: EditOption) -> Iterator[str]:
+def _describe_option(number: int, option: EditOption) -> Iterator[str]:
     change = f"{format_code(option.current)} becomes {format_code(option.proposed)}"
     yield f"{number}. {escape(option.name)}" + (" (recommended)" if number == 1 else "")
     yield f"    - Mechanism: {escape(option.mechanism)}"
@@ -89,14 +89,15 @@ def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[
         for result in sorted(current.results, key=lambda result: (result.passed, result.id))
         if not (result.passed and (result.id not in before or before[result.id].passed))
     ]
-    rows = [[escape(result.id), *_compare(result, before.get(result.id))] for result in listed]
+    rows = [[escape(result.id), *_describe_change(result, before.get(result.id))] for result in listed]
     yield from render_table(["Case", "Status", "Before"], rows)
     if others := len(current.results) - len(listed):
         yield from (("",) if rows else ())
         yield f"{others} others pass{' as before' if previous else ''}."
 
 
-def _compare(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
+def _describe_change(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
+    """Return the status of a case now and before."""
     if before is None:
         return _OUTCOMES[result.outcome], "New"
     is_regressed = result.outcome is CaseOutcome.FAILED and before.passed

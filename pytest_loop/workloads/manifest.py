@@ -15,17 +15,18 @@ from pydantic.alias_generators import to_camel
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
+from pytest_loop.rules.document import format_path
 from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
-from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 from pytest_loop.settings.workload_options import WorkloadSettings
 
 Model = TypeVar("Model", bound=BaseModel)
-MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
+MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in DATA_FORMATS_BY_SUFFIX)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
-# At least one of these has to decide whether an output is right.
-_JUDGE_KEYS = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
+# A manifest needs at least one of these keys: they decide whether an output is right.
+_JUDGING_KEYS = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
 CASE_PLACEHOLDERS = ("case", "case_name", "case_stem", "case_dir")
 PLACEHOLDERS = (*CASE_PLACEHOLDERS, "output", "expected")
 # A word in braces; doubled braces are literal, as in `awk {{print}}`.
@@ -97,7 +98,7 @@ class Manifest(_ManifestModel):
     What is left out is empty.
     """
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGE_KEYS]})
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGING_KEYS]})
 
     workload_id: Text
     artifact_paths: Annotated[Paths, Field(min_length=1, description="the files that may be edited (globs)")]
@@ -149,9 +150,9 @@ class Manifest(_ManifestModel):
 
 
 def choose_setting(name: str, settings: WorkloadSettings, manifest: Manifest, flags: Collection[str] = ()) -> Any:
-    """Return a setting of a workload: of the command line, or else of the manifest, or else of the ini file."""
-    is_given = name in settings.workload or f"--loop-{name}" in flags
-    return settings.values[name] if is_given else getattr(manifest, name) or settings.values[name]
+    """Return a setting from the command line, or else from the manifest, or else from the ini file."""
+    is_on_command_line = name in settings.workload or f"--loop-{name}" in flags
+    return settings.values[name] if is_on_command_line else getattr(manifest, name) or settings.values[name]
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class LoadedManifest:
     path: Path
     display_name: str
     manifest: Manifest
-    locate: LineLookup
+    find_line: LineLookup
 
     @property
     def folder(self) -> Path:
@@ -169,13 +170,13 @@ class LoadedManifest:
 
     def build_problem(self, text: str, *path: str | int) -> Problem:
         """Build a problem with the value at `path` in the file."""
-        return Problem(self.display_name, self.locate(path), text)
+        return Problem(self.display_name, self.find_line(path), text)
 
 
 def load_manifest(path: Path, root: Path) -> LoadedManifest:
     """Load a manifest; raise `ManifestError` with every problem of its form."""
     file = load_file(path, root, Manifest, "workloadId")
-    loaded = LoadedManifest(path, file.name, file.model, file.locate)
+    loaded = LoadedManifest(path, file.display_name, file.model, file.find_line)
     check_conflicts(loaded)
     return loaded
 
@@ -188,35 +189,35 @@ def check_conflicts(loaded: LoadedManifest) -> None:
 
 @dataclass(frozen=True)
 class LoadedFile(Generic[Model]):
-    """A parsed file: its name from the root, its content, and the lines of its values."""
+    """A parsed file: its path as messages show it, its content, and a function that finds the lines of its values."""
 
-    name: str
+    display_name: str
     model: Model
-    locate: LineLookup
+    find_line: LineLookup
 
 
-def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
-    """Load a file as a model, or raise `ManifestError` with every problem; `first` is a required key."""
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    kind = FORMATS.get(path.suffix.lower())
-    if kind is None:
+def load_file(path: Path, root: Path, model: type[Model], required_key: str) -> LoadedFile[Model]:
+    """Load a file as a model, or raise `ManifestError` with every problem; an empty file lacks the `required_key`."""
+    name = format_path(path, root)
+    format_name = DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower())
+    if format_name is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"
         raise ManifestError([Problem(name, 1, problem)])
     try:
-        data, duplicates, locate = parse_with_lines(read_text(path), kind)
+        data, duplicates, find_line = parse_with_lines(read_text(path), format_name)
     except ContentError as error:
         raise ManifestError([Problem(name, error.line, str(error))]) from None
     problems = [Problem(name, error.line, str(error)) for error in duplicates]
     if not isinstance(data, dict):
         value = "an empty file" if data is None else format_value(data)
-        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {value}")])
+        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{required_key}`, found {value}")])
     try:
         content = model.model_validate(data)
     except ValidationError as error:
-        problems += [Problem(name, locate(fault.path), fault.text) for fault in describe_errors(error, model, data)]
+        problems += [Problem(name, find_line(fault.path), fault.text) for fault in describe_errors(error, model, data)]
     if problems:
         raise ManifestError(problems)
-    return LoadedFile(name, content, locate)
+    return LoadedFile(name, content, find_line)
 
 
 def _find_conflicts(loaded: LoadedManifest) -> Iterator[Problem]:

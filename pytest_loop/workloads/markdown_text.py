@@ -16,12 +16,12 @@ def escape(value: object) -> str:
 
 
 def end_sentence(text: str) -> str:
-    """Return a text of an agent with a full stop, if it has no mark at its end."""
+    """Add a full stop to a text that does not end with a punctuation mark."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def join_names(cases: Iterable[str]) -> str:
-    """Return all names; a list of regressions is never cut."""
+    """Return all names in one line: a list of regressions must never be cut."""
     return ", ".join(map(escape, cases))
 
 

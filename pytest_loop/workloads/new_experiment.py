@@ -55,7 +55,7 @@ class NewExperiment:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload; an invalid manifest raises an error with one line for each problem."""
+        """The workload; raises `ManifestError` with one line for each problem."""
         path = self._resolve_path("--loop-manifest", self.settings.workload.manifest)
         return load_workload(path, self.root)
 
@@ -97,14 +97,14 @@ class NewExperiment:
     def build_arguments(self) -> tuple[str, ...]:
         """Return the arguments of every session: those of the user, and the manifest or the cases to run."""
         path = str(self.workload.source.path)
-        runs_all = len(self.roles.run) == len(self.workload.cases)
-        cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.run)
+        runs_all = len(self.roles.selected) == len(self.workload.cases)
+        cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.selected)
         arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
         return (*arguments, *self.settings.location_arguments, *cases)
 
     def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
-        """Return the first state of the experiment, and the sealed files of the project."""
-        self._check_prompt()
+        """Collect the cases, seal the files of the project, and return the first state and the sealed files."""
+        self._validate_prompt()
         result = self._collect_cases(session)
         project = SealedFiles(self.root, files.folder, self._build_patterns(), (), self._list_outputs())
         # The baseline adds the plugins: it is the first session in which workers run.
@@ -136,8 +136,8 @@ class NewExperiment:
             experiment=self._make_experiment(),
         )
 
-    def _check_prompt(self) -> None:
-        """Raise an error for an invalid prompt of the manifest before it is needed."""
+    def _validate_prompt(self) -> None:
+        """Raise an error now if the composer's prompt of the manifest is invalid, not when it is first used."""
         prompt_file = self.workload.manifest.agents.composer.prompt_file
         if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
@@ -152,22 +152,22 @@ class NewExperiment:
         )
 
     def _collect_cases(self, session: Session) -> SessionResult:
-        """Collect the tests of a session; raise an error if a case is missing."""
+        """Collect the items of a session; raise an error if a case is missing."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest_path, canary=secrets.token_hex(8))
             result = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
         items = (result.plan or SessionPlan()).items
-        missing = [case for case in self.roles.run if f"{self.manifest_path}::{case}" not in items]
+        missing = [case for case in self.roles.selected if f"{self.manifest_path}::{case}" not in items]
         if missing:
             reason = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
-            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {reason}")
+            raise LoopError(f"expected {len(self.roles.selected)} cases, and {missing[0]} is not collected: {reason}")
         return result
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
-        """Return the cases as rules, held-out ones included."""
-        case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
+        """Return the cases as rules, including held-out ones."""
+        case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.selected}
         criteria = build_run_criteria(plan, {})
         rules = tuple(
             rule.model_copy(
@@ -187,24 +187,24 @@ class NewExperiment:
         return Experiment(
             manifest=self.manifest_path,
             workload=self.workload_id,
-            cases=roles.run,
+            cases=roles.selected,
             artifacts=self.workload.artifacts,
             policy=Policy.model_validate(policy),
             focus=roles.focus,
             guards=roles.guards,
             excluded=roles.excluded,
-            held_out_cases=self.workload.held_out_cases & frozenset(roles.run),
+            held_out_cases=self.workload.held_out_cases & frozenset(roles.selected),
             plan=str(self.plan),
             first_hypothesis=self.plan.first_hypothesis or _DEFAULT_HYPOTHESIS,
         )
 
     def _build_patterns(self) -> tuple[str, ...]:
-        """Return the patterns of files that decide the outcome of cases, but not of the artifacts."""
+        """Return the seal patterns: the files that decide the outcome of cases, without the artifacts."""
         unseal = (
-            *(f"/{self._make_relative(path)}" for path in self.workload.artifacts),
+            *(f"/{self._get_root_path(path)}" for path in self.workload.artifacts),
             *self.settings.workspace.unseal,
         )
-        paths = [self.manifest_path, *map(self._make_relative, self._list_judging_files())]
+        paths = [self.manifest_path, *map(self._get_root_path, self._list_judging_files())]
         return build_seal_patterns(paths, self.settings.workspace.seal, unseal)
 
     def _list_judging_files(self) -> Iterator[str]:
@@ -216,11 +216,11 @@ class NewExperiment:
         names = (*sorted(words), manifest.reviewer)
         yield from (word for word in names if word and (self.workload.folder / word).is_file())
 
-    def _make_relative(self, name: str) -> str:
+    def _get_root_path(self, name: str) -> str:
         return PurePosixPath(os.path.relpath(self.workload.folder / name, self.root)).as_posix()
 
     def _list_outputs(self) -> tuple[str, ...]:
-        """Return the outputs of sessions: their folder if it contains nothing else, or each of them."""
+        """Return the paths that sessions write: the folder of outputs if it contains nothing else, or each output."""
         pattern = self.workload.manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
         other_files = (
@@ -234,8 +234,8 @@ class NewExperiment:
             and not folder.startswith("..")
             and not any(path.startswith(f"{folder}/") for path in other_files)
         ):
-            return (f"{self._make_relative(folder)}/",)
-        return tuple(self._make_relative(case.output) for case in self.workload.cases)
+            return (f"{self._get_root_path(folder)}/",)
+        return tuple(self._get_root_path(case.output) for case in self.workload.cases)
 
     def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
         """Return the first event's payload; `approved` says how the user agreed to the draft."""
@@ -243,7 +243,7 @@ class NewExperiment:
         proof = StartProof(
             mode=mode,
             session_dir=self.settings.start.dir or ".loop",
-            cases_selected=len(self.roles.run),
+            cases_selected=len(self.roles.selected),
             failure_context=self.plan.problem,
             hypotheses_ranked=len(self.plan.hypotheses),
             experiments_designed=len(self.plan.hypotheses),

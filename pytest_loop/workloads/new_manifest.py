@@ -1,4 +1,4 @@
-"""A manifest that is being written: its fields, suggestions for them, and what is wrong with their values."""
+"""A new manifest before it is written: its fields, suggestions for them, and the problems of their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_snake
 
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.validation_messages import describe_errors
-from pytest_loop.workloads.cases import Workload, find_files, find_workload
+from pytest_loop.workloads.cases import Workload, build_workload, find_files
 from pytest_loop.workloads.manifest import LoadedManifest, Manifest, check_conflicts
 
 REVIEWER_FILE = "reviewer.md"
@@ -32,8 +32,8 @@ _CASES = ("cases/*", "inputs/*", "examples/*", "data/*")
 _EXPECTED = ("expected/*", "golden/*")
 _RUNNERS = ("run.py", "main.py", "pipeline.py", "extract.py")
 _EVALUATORS = ("evaluate.py", "judge.py", "check.py", "score.py")
-# Values that are valid in every field that is required, to find the problems of one field alone.
-_VALID = {"workloadId": "x", "artifactPaths": ["x"], "casePaths": ["x"], "runCommand": "x", "outputPath": "x"}
+# Valid values of the required fields, to find the problems of one field alone.
+_VALID_VALUES = {"workloadId": "x", "artifactPaths": ["x"], "casePaths": ["x"], "runCommand": "x", "outputPath": "x"}
 _WORD = re.compile(r"\w+")
 
 
@@ -45,7 +45,7 @@ class ValueKind(Enum):
     NUMBER = "N"
 
     def parse(self, text: str) -> Any:
-        """Return the value; what is no number stays a text, which the manifest refuses."""
+        """Return the value; a text that is not a number stays a text, which the manifest refuses."""
         if self is ValueKind.LIST:
             return text.split()
         return int(text) if self is ValueKind.NUMBER and text.isdecimal() else text
@@ -53,7 +53,7 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True)
 class ManifestField:
-    """A field of a manifest; `path` leads to it, and one without a `question` is set by its flag alone."""
+    """A field of a manifest; `path` leads to a nested one. One without a `question` is only set by its flag."""
 
     name: str
     question: str = ""
@@ -116,7 +116,7 @@ _GLOB_FIELDS = frozenset({"artifactPaths", "casePaths", "expectedPaths", "domain
 
 @dataclass
 class NewManifest:
-    """The values of a manifest for the file `path`, by the names of `FIELDS`."""
+    """The values of a manifest by the names of `FIELDS`, and the file to write it to."""
 
     path: Path
     values: dict[str, Any] = field(default_factory=dict)
@@ -146,15 +146,15 @@ class NewManifest:
             expected = " {expected}" if self.values.get("expectedPaths") else ""
             return f"python3 {script} {{output}}{expected}" if script else ""
         globs = {"artifactPaths": _PROMPTS, "casePaths": _CASES, "expectedPaths": _EXPECTED}.get(name, ())
-        return next(filter(None, map(self._name_files, globs)), "")
+        return next(filter(None, map(self._suggest_files, globs)), "")
 
-    def _name_files(self, pattern: str) -> str:
-        """Return the only file that matches a pattern, the pattern itself for several, or an empty text."""
+    def _suggest_files(self, pattern: str) -> str:
+        """Return the file that matches a pattern, the pattern itself if several match, or an empty text."""
         files = list(find_files(self.folder, pattern))
         return "" if not files else files[0] if len(files) == 1 else pattern
 
     def format_value(self, name: str) -> str:
-        """Return the value of a field as it is typed."""
+        """Return the value of a field as a user types it."""
         value = self.values.get(name, "")
         return " ".join(value) if isinstance(value, list) else str(value)
 
@@ -163,8 +163,8 @@ class NewManifest:
         return next(files, "")
 
     def find_problems(self, name: str) -> Iterator[str]:
-        """Yield what is wrong with the value of a field, whatever the others are."""
-        data = {**_VALID, **self._nest({name: self.values[name]})}
+        """Yield the problems of one field, independent of the others."""
+        data = {**_VALID_VALUES, **self._build_data({name: self.values[name]})}
         try:
             Manifest.model_validate(data)
         except ValidationError as error:
@@ -174,28 +174,28 @@ class NewManifest:
             if not self._find_first([pattern]):
                 yield f"expected files that match {pattern!r}, found none in {self.folder}"
 
-    def _nest(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values as in a manifest, without those that are empty."""
+    def _build_data(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values as the data of a manifest; empty ones are left out."""
         data: dict[str, Any] = {}
         for row in FIELDS:
             if values.get(row.name) not in (None, "", []):
                 *parents, last = row.path or (row.name,)
-                place = data
+                mapping = data
                 for parent in parents:
-                    place = place.setdefault(parent, {})
-                place[last] = values[row.name]
+                    mapping = mapping.setdefault(parent, {})
+                mapping[last] = values[row.name]
         return data
 
     def render(self) -> str:
         """Render the manifest in the format of its file."""
-        data = self._nest(self.values)
+        data = self._build_data(self.values)
         if self.path.suffix == ".json":
             return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
     def load(self) -> Workload:
-        """Return the workload; raise `ManifestError` with every problem. Nothing is written."""
-        data = self._nest(self.values)
+        """Return the workload without writing anything; raise `ManifestError` with every problem."""
+        data = self._build_data(self.values)
         try:
             manifest = Manifest.model_validate(data)
         except ValidationError as error:
@@ -204,16 +204,16 @@ class NewManifest:
         source = LoadedManifest(self.folder / self.path.name, self.path.name, manifest, lambda _path: 1)
         check_conflicts(source)
         root = Path.cwd()
-        return find_workload(source, root if self.folder.is_relative_to(root) else self.folder)
+        return build_workload(source, root if self.folder.is_relative_to(root) else self.folder)
 
     def write_reviewer(self, good: str) -> None:
-        """Write the prompt of a reviewing agent from a description of a good output."""
+        """Write a reviewing agent's prompt from a description of a good output, and set it in `values`."""
         prompt = _REVIEWER_PROMPT.format(good=good)
         (self.folder / REVIEWER_FILE).write_text(prompt, encoding="utf-8")
         self.values["reviewerPrompt"] = REVIEWER_FILE
 
 
 def list_named_fields(problems: Iterable[str]) -> list[ManifestField]:
-    """Return the fields that problems name, or all that are required if they name none."""
+    """Return the fields that problems name, or all required fields if they name none."""
     words = {word for problem in problems for word in _WORD.findall(problem.partition("\n")[0])}
     return [row for row in FIELDS if row.name in words] or [row for row in FIELDS if row.is_required]

@@ -13,6 +13,7 @@ from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remar
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import JudgeReply
+from pytest_loop.rules.checks.command_checks import get_last_lines
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
@@ -22,7 +23,6 @@ DEFAULT_TIMEOUT = 600.0
 MAX_TRIES = 3
 MAX_CALIBRATIONS = 3
 _FIRST_PAUSE = 0.1
-_TAIL_LINES = 12
 _MISSING_OUTPUT = "expected the output"
 Result = TypeVar("Result")
 
@@ -73,19 +73,20 @@ class Pipeline:
         return result.model_copy(update={"seconds": time.monotonic() - started})
 
     def _produce_output(self, case: Case) -> None:
+        """Run the case; raise `CheckError` unless it writes its output."""
         output = self._clear_output(case)
         flags = ("--force",) if self.manifest.cache_strategy == "force" else ()
         result = self._run_successfully(self.manifest.run_command, case, flags)
         if not output.is_file():
             missing = f"{_MISSING_OUTPUT} {case.output} of `{self.manifest.run_command}`"
-            raise CheckError(f"{missing}, found none{_format_tail(result)}")
+            raise CheckError(f"{missing}, found none{_format_output(result)}")
 
     def _clear_output(self, case: Case) -> Path:
         """Remove the output of an earlier run and return its path; refuse a path that links out of the project."""
         path = self.workload.folder / case.output
         if not Path(os.path.realpath(path.parent)).is_relative_to(self._root):
-            place = f"a place inside the project for the output {case.output}"
-            raise PermanentError(f"expected {place}, found a link out of it")
+            expected = f"a place inside the project for the output {case.output}"
+            raise PermanentError(f"expected {expected}, found a link out of it")
         try:
             path.unlink(missing_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +123,7 @@ class Pipeline:
         return parse_answer(command, result.exit_code, result.stdout, result.stderr)
 
     def _lacks_script(self, command: str, result: child.CommandResult) -> bool:
-        """Return whether an interpreter complains about the script of a command, because there is no such file."""
+        """Return whether an interpreter reports that the script of a command does not exist."""
         script = next(iter(split_manifest_command(command)[1:2]), "")
         is_file_name = bool(Path(script).suffix) and not script.startswith("-") and "{" not in script
         return is_file_name and script in result.stderr and not (self.workload.folder / script).exists()
@@ -132,7 +133,7 @@ class Pipeline:
             question = read_text(self.workload.folder / self.manifest.reviewer)
         except ContentError as error:
             raise PermanentError(f"{self.manifest.reviewer}:{error.line}: {error}") from None
-        for name, value in case.values.items():  # not str.format: a prompt may contain other braces
+        for name, value in case.placeholder_values.items():  # not str.format: a prompt may contain other braces
             question = question.replace(f"{{{name}}}", value)
         answer = ask(question, artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)
@@ -156,16 +157,17 @@ class Pipeline:
         return result
 
     def _run_command(self, command: str, case: Case | None = None, flags: tuple[str, ...] = ()) -> child.CommandResult:
+        """Run a command to its end, whatever its exit code; raise `CheckError` if it cannot start or takes too long."""
         words = split_manifest_command(command)
         if case is not None:
-            words = tuple(fill_placeholders(word, case.values) for word in words)
+            words = tuple(fill_placeholders(word, case.placeholder_values) for word in words)
         try:
             result = child.run_command(child.Command([*words, *flags], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
             raise PermanentError(f"{error}, in `{command}`") from None
         if result.ending is not child.Ending.COMPLETED:
             limit = f"expected `{command}` to end within {self.timeout:g} s"
-            raise CheckError(f"{limit}, found it still running{_format_tail(result)}")
+            raise CheckError(f"{limit}, found it still running{_format_output(result)}")
         return result
 
 
@@ -180,7 +182,7 @@ def _combine_repeats(results: list[CaseResult], needed: int) -> CaseResult:
 
 
 def _retry(step: Callable[[], Result], tries: int) -> Result:
-    """Run a step until it succeeds, with growing pauses; permanent errors are raised at once."""
+    """Run a step until it succeeds, at most `tries` times, with growing pauses; raise permanent errors at once."""
     for number in range(1, tries):
         try:
             return step()
@@ -193,16 +195,16 @@ def _retry(step: Callable[[], Result], tries: int) -> Result:
 
 def _describe_exit(command: str, result: child.CommandResult) -> str:
     end = f"exit code {result.exit_code}" if result.exit_code >= 0 else f"an end by signal {-result.exit_code}"
-    return f"expected exit code 0 of `{command}`, found {end}{_format_tail(result)}"
+    return f"expected exit code 0 of `{command}`, found {end}{_format_output(result)}"
 
 
-def _format_tail(result: child.CommandResult) -> str:
-    lines = result.output.strip().splitlines()[-_TAIL_LINES:]
-    return "".join(f"\n{line}" for line in lines)
+def _format_output(result: child.CommandResult) -> str:
+    lines = get_last_lines(result.output)
+    return f"\n{lines}" if lines else ""
 
 
 class Calibration(NamedTuple):
-    """The result of trying the pipeline on one case: whether it works, and the error of each failed attempt."""
+    """Whether the pipeline works for one case, and the error of each failed attempt."""
 
     case: str
     passed: bool
@@ -214,18 +216,18 @@ class Calibration(NamedTuple):
 
 
 def calibrate(pipeline: Pipeline, case: Case, tries: int = MAX_CALIBRATIONS) -> Calibration:
-    """Build and run one case until it works; a case that fails without an error proves that the pipeline works."""
+    """Build and run one case until the pipeline works; it works even if the case fails, as long as nothing breaks."""
     errors: list[str] = []
     while len(errors) < tries:
         error = _try_pipeline(pipeline, case)
         if error is None:
             return Calibration(case.id, True, tuple(errors))
-        errors.append(_name_field(pipeline.manifest, error) + error)
+        errors.append(_format_field_name(pipeline.manifest, error) + error)
     return Calibration(case.id, False, tuple(errors))
 
 
-def _name_field(manifest: Manifest, error: str) -> str:
-    """Return the field of the manifest whose command an error quotes, to begin the error with."""
+def _format_field_name(manifest: Manifest, error: str) -> str:
+    """Return `FIELD: ` for the field of the manifest whose command an error quotes; empty without one."""
     commands = {
         "buildCommand": manifest.build_command,
         "evaluateCommand": manifest.evaluate_command,
@@ -239,7 +241,7 @@ def _name_field(manifest: Manifest, error: str) -> str:
 
 
 def _try_pipeline(pipeline: Pipeline, case: Case) -> str | None:
-    """Return the pipeline's error, or None; a missing reviewer is not an error, because the session has a judge."""
+    """Return the pipeline's error, or None; a missing reviewer is no error here, because the session has a judge."""
     try:
         if pipeline.manifest.build_command:
             pipeline.build()

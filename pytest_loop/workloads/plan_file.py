@@ -17,11 +17,11 @@ _RANKS = ("high", "medium", "low")
 _PROSE_SUFFIXES = (".md", ".txt")
 
 
-class _Form(BaseModel):
+class _PlanModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class PlannedHypothesis(_Form):
+class PlannedHypothesis(_PlanModel):
     """A hypothesis to be tested, with its priority and confidence."""
 
     theory: Text
@@ -42,14 +42,14 @@ class PlannedHypothesis(_Form):
         return f"({self.priority} priority, {self.confidence} confidence) {text}"
 
 
-class Exclusion(_Form):
+class Exclusion(_PlanModel):
     """An excluded case, and the reason."""
 
     case: Text
     reason: Text
 
 
-class Success(_Form):
+class Success(_PlanModel):
     """Levels of success."""
 
     minimum: str = ""
@@ -57,8 +57,8 @@ class Success(_Form):
     stretch: str = ""
 
 
-class Plan(_Form):
-    """A plan; `words` is a plan in prose, which goes to the composer unchanged."""
+class Plan(_PlanModel):
+    """A plan; `words` is one in prose, which the composer gets unchanged."""
 
     problem: str = ""
     hypotheses: list[PlannedHypothesis] = Field(default_factory=list)

@@ -58,7 +58,7 @@ def test_drafted_rule_file_is_an_ordinary_one(
     loaded, document = load_draft(tmp_path, task, template)
     assert document == path
     assert len(loaded.rules) == rules
-    assert loaded.declared == tmp_path / path
+    assert loaded.declared_artifact == tmp_path / path
     assert tuple(map(float, loaded.criteria.thresholds.values())) == thresholds
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.rules.checks.check import JudgeReply
-from pytest_loop.rules.items import ASK, ORDER
+from pytest_loop.rules.items import ASK_JUDGE, ORDER
 
 RULES = """
     artifact: doc.md
@@ -50,7 +50,7 @@ def test_sentence_is_judged_if_its_prepared_check_cannot_be_carried_out(
     class JudgePlugin(OrderPlugin):
         def pytest_configure(self, config: pytest.Config) -> None:
             super().pytest_configure(config)
-            config.stash[ASK] = lambda question, artifact: JudgeReply("The limits are named" in question)
+            config.stash[ASK_JUDGE] = lambda question, artifact: JudgeReply("The limits are named" in question)
 
     result = pytester.inline_run("-p", "no:randomly", "it.rules.yaml", plugins=[JudgePlugin(order)])
     result.assertoutcome(passed=1)

@@ -38,7 +38,7 @@ def test_folders_and_hidden_files_are_not_cases(open_workload: OpenWorkload) -> 
 def test_output_path_may_use_every_placeholder_of_a_case(open_workload: OpenWorkload) -> None:
     workload = open_workload(outputPath="out/{case_dir}/{case_stem}/{case_name}.json")
     assert workload.cases[0].output == "out/cases/a/a.txt.json"
-    assert workload.cases[0].values == {
+    assert workload.cases[0].placeholder_values == {
         "case": "cases/a.txt",
         "case_name": "a.txt",
         "case_stem": "a",
@@ -132,7 +132,7 @@ def test_patterns_assign_roles_to_cases() -> None:
     assert assign_roles(IDS, excluded=["a.txt"], focus=["b.txt"], guards=["c.txt"]) == CaseRoles(
         IDS[1:], ("cases/b.txt",), ("cases/c.txt",), ("cases/a.txt",)
     )
-    assert assign_roles(IDS, only=["c.txt", "a.txt"]).run == (IDS[0], IDS[2])
+    assert assign_roles(IDS, only=["c.txt", "a.txt"]).selected == (IDS[0], IDS[2])
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,10 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a check may read: artifact, folder of its rule file, project, fixtures.
+    """Everything that a check may read: the project (`root`), the folder of its rule file, the artifact, fixtures.
 
-    `ask` asks a judge. `is_confirmed` says that a person has confirmed the rule. A check adds to `test_counts` what its
-    commands say about tests.
+    `ask` asks a judge. `is_confirmed` says that a person has confirmed the rule. A check adds the numbers of tests that
+    its commands report to `test_counts`.
     """
 
     root: Path
@@ -59,7 +59,7 @@ class Context:
 
     def document(self) -> Document:
         """Return the artifact, read once per session."""
-        path = self._artifact_path  # resolving it for every rule would cost more than a check
+        path = self._artifact_path  # not resolved: for every rule that would take longer than a check
         return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), path)
 
     @cached_property
@@ -104,11 +104,11 @@ class Check(StrictModel):
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")
 
     def depends_on(self, context: Context) -> Inputs | None:
-        """Return all inputs of the result; None if they are not certain."""
+        """Return everything that the result depends on; None if that is not certain."""
         return context.list_artifact_inputs() if self.reads_artifact else None
 
     def find_obstacle(self, context: Context) -> str:  # noqa: ARG002 - most checks have none
-        """Return why the check cannot be carried out here, found without running it; empty if nothing is known."""
+        """Return why the check cannot run here, without running it; empty if no reason is known."""
         return ""
 
 
@@ -119,7 +119,7 @@ class ContentCheck(Check):
 
 
 def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
-    """Run a check, built-in or third-party; a third party's may return a bool, a text or findings, or assert."""
+    """Run a check and return its findings; one of a third party may also return a bool or a text, or assert."""
     try:
         answer = check.run(context)
         if answer is None or answer is True:
@@ -137,17 +137,12 @@ def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
     except LoopError:
         raise
     except Exception as error:  # a crash of a third party's check
-        raise describe_crash(error) from error
+        raise CheckError(f"the check broke: {type(error).__name__}: {error}") from error
 
 
 def find_obstacle(check: Any, context: Context) -> str:
-    """Return why a check cannot be carried out here, built-in or third-party; empty if nothing is known."""
+    """Return why a check cannot run here; empty if no reason is known, as for third-party checks."""
     return str(check.find_obstacle(context)) if isinstance(check, Check) else ""
-
-
-def describe_crash(error: Exception) -> CheckError:
-    """Return the error of a check that crashed."""
-    return CheckError(f"the check broke: {type(error).__name__}: {error}")
 
 
 def format_value(value: object) -> str:

@@ -54,28 +54,29 @@ def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
     return words
 
 
-def fill_placeholders(text: str, context: Context, *, quoted: bool) -> str:
-    """Replace `{artifact}` and `{workspace}` by their paths; other braces stay."""
+def fill_placeholders(text: str, context: Context, *, for_shell: bool) -> str:
+    """Replace `{artifact}` and `{workspace}` by their paths, for a shell in quotes; other braces stay."""
     paths: dict[str, Path] = {"{workspace}": context.workspace}
     if "{artifact}" in text:
         paths["{artifact}"] = context.resolve_artifact()
     for name, path in paths.items():
-        text = text.replace(name, shlex.quote(str(path)) if quoted else str(path))
+        text = text.replace(name, shlex.quote(str(path)) if for_shell else str(path))
     return text
 
 
-def _is_judged_itself(program: str, context: Context) -> bool:
-    """Return whether a program is what the rule judges: the artifact, or a file of the project without an artifact."""
+def _is_program_judged(program: str, context: Context) -> bool:
+    """Return whether the rule judges the program itself: the artifact, or without one a file of the project."""
     is_from_project = "/" in program and (context.folder / program).resolve().is_relative_to(context.root.resolve())
     return "{artifact}" in program or (context.artifact is None and is_from_project)
 
 
-def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
-    """Return the program, module or package that is not installed, by what a shell, Python or npx says.
+def _find_missing_tool(command_line: str, completed: child.CommandResult) -> str:
+    """Return the program, module or package that a shell, Python or npx reports as not installed; empty without one.
 
-    A command names it, or the script of a package, which finds it only among the installed packages.
+    It counts if the command names it. A package manager runs scripts that name programs of installed packages: there
+    any program counts.
     """
-    words = re.split(r"[\s;&|()]+", line)
+    words = re.split(r"[\s;&|()]+", command_line)
     if "npx" in words and (package := _MISSING_PACKAGE.search(completed.stderr)):
         return package["package"]
     match = _MISSING_TOOL.search(completed.stderr)
@@ -86,7 +87,7 @@ def _find_missing_tool(line: str, completed: child.CommandResult) -> str:
 
 
 def _protect_assertions(root: Path) -> dict[str, str] | None:
-    """Return an environment in which Node.js forbids to replace its assertions; None outside of its projects."""
+    """Return an environment in which Node.js forbids replacing its assertions; None outside a Node.js project."""
     if not (root / "package.json").exists():
         return None
     options = f'{os.environ.get("NODE_OPTIONS", "")} --require "{_FIXED_ASSERT}"'.strip()
@@ -106,13 +107,13 @@ class _CommandCheck(Check):
 
     @property
     @abstractmethod
-    def line(self) -> str:
+    def command_line(self) -> str:
         """The command as written."""
 
     @model_validator(mode="after")
     def _validate_command(self) -> Any:
         if not self.shell:
-            split_command(self.line)
+            split_command(self.command_line)
         return self
 
     def depends_on(self, context: Context) -> Inputs | None:
@@ -120,49 +121,49 @@ class _CommandCheck(Check):
         if self.inputs is None:
             return None
         files = {path for pattern in self.inputs for path in context.folder.glob(pattern) if path.is_file()}
-        if "{artifact}" in self.line:
+        if "{artifact}" in self.command_line:
             files.add(context.resolve_artifact())
-        program = shutil.which(self.line.split()[0], path=None)
+        program = shutil.which(self.command_line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
     def find_obstacle(self, context: Context) -> str:
-        """Return whether the program is not installed; one of the project may be built later."""
-        program = "" if self.shell else split_command(self.line)[0]
+        """Return that the program is not installed; empty for one of the project, which may be built later."""
+        program = "" if self.shell else split_command(self.command_line)[0]
         if not program or "/" in program or "{" in program:
             return ""
         return child.find_program_problem(program, context.folder) or ""
 
     def _execute(self, context: Context) -> child.CommandResult:
         if self.shell:
-            command: str | list[str] = fill_placeholders(self.line, context, quoted=True)
+            command: str | list[str] = fill_placeholders(self.command_line, context, for_shell=True)
         else:
-            command = [fill_placeholders(word, context, quoted=False) for word in split_command(self.line)]
+            command = [fill_placeholders(word, context, for_shell=False) for word in split_command(self.command_line)]
         try:
             environment = _protect_assertions(context.root)
             completed = child.run_command(child.Command(command, context.folder, self.timeout, env=environment))
         except child.CannotStartError as error:
-            if _is_judged_itself(split_command(self.line)[0], context):
+            if _is_program_judged(split_command(self.command_line)[0], context):
                 raise AssertionError(str(error)) from None
             raise CheckError(str(error)) from None
-        if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.line, completed)):
-            raise CheckError(f"cannot run `{self.line}`: {tool} is not installed here")
+        if completed.exit_code != self.expect_exit and (tool := _find_missing_tool(self.command_line, completed)):
+            raise CheckError(f"cannot run `{self.command_line}`: {tool} is not installed here")
         if count := count_tests(completed.output):
             context.test_counts.append(count)
         return completed
 
-    def _check_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
+    def _find_bad_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
         """Return what is wrong with the exit code, or that the command ran into its timeout."""
         if completed.ending is child.Ending.DEADLINE:
-            expected = f"`{self.line}` to end within {self.timeout:g} s"
+            expected = f"`{self.command_line}` to end within {self.timeout:g} s"
             found = "it still running, and ended it"
         elif completed.exit_code != self.expect_exit:
             code = completed.exit_code
-            expected = f"exit code {self.expect_exit} of `{self.line}`"
+            expected = f"exit code {self.expect_exit} of `{self.command_line}`"
             found = f"exit code {code}" if code >= 0 else f"an end by signal {-code}"
         else:
             return None
         where = _find_place(completed.output, context)
-        return Finding(expected=expected, found=found, detail=_get_tail(completed.output), where=where)
+        return Finding(expected=expected, found=found, detail=get_last_lines(completed.output), where=where)
 
 
 class Command(_CommandCheck):
@@ -172,17 +173,17 @@ class Command(_CommandCheck):
     expect_output: patterns.Pattern | None = None
 
     @property
-    def line(self) -> str:
+    def command_line(self) -> str:
         return self.command
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed, context):
+        if finding := self._find_bad_ending(completed, context):
             yield finding
         if self.expect_output and not patterns.find_matches(self.expect_output, completed.output):
             found = "other output" if completed.output.strip() else "no output"
             expected = f"output of `{self.command}` matching {format_value(self.expect_output)}"
-            yield Finding(expected=expected, found=found, detail=_get_tail(completed.output))
+            yield Finding(expected=expected, found=found, detail=get_last_lines(completed.output))
 
 
 class Measured(StrictModel):
@@ -211,19 +212,19 @@ class Metric(_CommandCheck):
     metric: Measured
 
     @property
-    def line(self) -> str:
+    def command_line(self) -> str:
         return self.metric.command
 
     def run(self, context: Context) -> Iterable[Finding]:
         completed = self._execute(context)
-        if finding := self._check_ending(completed, context):
+        if finding := self._find_bad_ending(completed, context):
             yield finding
             return
-        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.line}`"
+        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.command_line}`"
         try:
             number = self._read_number(completed)
         except ValueError as error:
-            yield Finding(expected=expected, found=str(error), detail=_get_tail(completed.output))
+            yield Finding(expected=expected, found=str(error), detail=get_last_lines(completed.output))
             return
         if not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
@@ -256,7 +257,7 @@ def _to_finite(value: Any) -> float:
 
 
 def _find_place(output: str, context: Context) -> str:
-    """Return the first file and line of the project that a complaint names; empty if none, or if tests ran."""
+    """Return the first `file:line` of the project in an output; empty without one, or if tests ran."""
     root = context.root.resolve()
     for match in () if context.test_counts else _PLACE.finditer(output):
         path = (context.folder / match[1]).resolve()
@@ -265,7 +266,8 @@ def _find_place(output: str, context: Context) -> str:
     return ""
 
 
-def _get_tail(output: str) -> str:
+def get_last_lines(output: str) -> str:
+    """Return the last lines of an output, for a message."""
     return "\n".join(output.strip().splitlines()[-_SHOWN_LINES:])
 
 

@@ -38,32 +38,33 @@ class _Scope:
         return self.text.casefold() if self.is_section else self.document.casefolded
 
     def locate(self, offset: int) -> str:
+        """Return `file:line` of an offset in the text of the scope."""
         return self.document.locate(self.start + offset)
 
 
 class _SearchCheck(ContentCheck):
-    """Search for the terms in the field named after `kind`: texts or patterns."""
+    """Search for the terms, texts or patterns, in the field `field_name`; `noun` names a term in messages."""
 
     section: str | None = Field(default=None, description="look only below this Markdown heading")
     ignore_case: bool = False
 
-    kind: ClassVar[str]
+    field_name: ClassVar[str]
     noun: ClassVar[str]
-    is_pattern: ClassVar[bool] = False
+    has_patterns: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _validate_patterns(self) -> Any:
-        if self.is_pattern:
+        if self.has_patterns:
             for pattern in self._terms:
                 patterns.validate_pattern(pattern)
         return self
 
     @property
     def _terms(self) -> list[str]:
-        return getattr(self, self.kind)  # type: ignore[no-any-return]
+        return getattr(self, self.field_name)  # type: ignore[no-any-return]
 
     def _find_label(self, term: str) -> str:
-        return patterns.find_label(term) if self.is_pattern else ""
+        return patterns.find_label(term) if self.has_patterns else ""
 
     @abstractmethod
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
@@ -75,7 +76,7 @@ class _SearchCheck(ContentCheck):
 
     def _search(self, scope: _Scope, term: str, limit: int) -> list[int]:
         """Return at most `limit` offsets of a term."""
-        if self.is_pattern:
+        if self.has_patterns:
             matches = patterns.find_matches(term, scope.text, limit=limit, ignore_case=self.ignore_case)
             return [match.start for match in matches]
         text, term = (scope.casefolded, term.casefold()) if self.ignore_case else (scope.text, term)
@@ -86,8 +87,8 @@ class _SearchCheck(ContentCheck):
             start += len(term)
         return offsets
 
-    def _find_places(self, scope: _Scope, term: str) -> list[Finding]:
-        """Return a finding for each of the first places where a term is."""
+    def _report_matches(self, scope: _Scope, term: str) -> list[Finding]:
+        """Return a finding for each of the first `MAX_PLACES` matches of a term."""
         label = self._find_label(term)
         noun = self.noun.removeprefix("the ").removeprefix("a ")
         expected, found = ("no match", label) if label else (f"no {noun} {format_value(term)}", "it")
@@ -102,9 +103,9 @@ class RequiredTerms(_SearchCheck):
     max_matches: Count | None = None
 
     def list_matches(self, context: Context) -> list[Finding]:
-        """Return the places of all terms, for `not`."""
+        """Return a finding for each match of the terms: `not` reports them."""
         scope = _Scope(context.document(), self.section)
-        return [finding for term in self._terms for finding in self._find_places(scope, term)]
+        return [finding for term in self._terms for finding in self._report_matches(scope, term)]
 
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         limit = self.max_matches
@@ -122,13 +123,13 @@ class RequiredTerms(_SearchCheck):
 
 class _ForbiddenTerms(_SearchCheck):
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
-        return self._find_places(scope, term)
+        return self._report_matches(scope, term)
 
 
 class Contains(RequiredTerms):
     """Every text stands in the artifact."""
 
-    kind: ClassVar[str] = "contains"
+    field_name: ClassVar[str] = "contains"
     noun: ClassVar[str] = "the text"
 
     contains: TextList
@@ -137,7 +138,7 @@ class Contains(RequiredTerms):
 class Absent(_ForbiddenTerms):
     """None of the texts stands in the artifact."""
 
-    kind: ClassVar[str] = "absent"
+    field_name: ClassVar[str] = "absent"
     noun: ClassVar[str] = "text"
 
     absent: TextList
@@ -146,9 +147,9 @@ class Absent(_ForbiddenTerms):
 class Matches(RequiredTerms):
     """Every regular expression matches in the artifact; `^` and `$` are the ends of lines."""
 
-    kind: ClassVar[str] = "matches"
+    field_name: ClassVar[str] = "matches"
     noun: ClassVar[str] = "a match of"
-    is_pattern: ClassVar[bool] = True
+    has_patterns: ClassVar[bool] = True
 
     matches: TextList
 
@@ -156,9 +157,9 @@ class Matches(RequiredTerms):
 class NotMatches(_ForbiddenTerms):
     """None of the regular expressions matches in the artifact."""
 
-    kind: ClassVar[str] = "not_matches"
+    field_name: ClassVar[str] = "not_matches"
     noun: ClassVar[str] = "match of"
-    is_pattern: ClassVar[bool] = True
+    has_patterns: ClassVar[bool] = True
 
     not_matches: TextList
 
@@ -180,4 +181,4 @@ class Search(ContentCheck):
         if not self.negate:
             model = Contains if is_text else Matches
             options["min_matches"] = self.min_matches
-        return model.model_validate({model.kind: [self.search], **options}).run(context)
+        return model.model_validate({model.field_name: [self.search], **options}).run(context)

@@ -14,7 +14,7 @@ from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.check import ContentCheck, Context, Inputs, StrictModel, format_value
 from pytest_loop.rules.deadline import DEADLINE_SECONDS, enforce_deadline
-from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ContentError, parse, read_text
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -79,7 +79,7 @@ def summarize_violation(violation: ValidationError) -> str:
 
 def _load_schema(path: Path, name: str) -> Any:
     try:
-        return parse(read_text(path), FORMATS.get(path.suffix.lower(), "json"))
+        return parse(read_text(path), DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower(), "json"))
     except ContentError as error:
         raise CheckError(f"cannot read the schema {name}:{error.line}: {error}") from None
 

@@ -23,7 +23,7 @@ def _validate_glob(pattern: str) -> str:
     return pattern
 
 
-def _wrap(value: Any) -> Any:
+def _wrap_glob(value: Any) -> Any:
     return [value] if isinstance(value, (str, dict)) else value
 
 
@@ -31,7 +31,7 @@ Glob = Annotated[str, AfterValidator(_validate_glob)]
 Globs = Annotated[
     list[Glob],
     Field(min_length=1),
-    BeforeValidator(_wrap, json_schema_input_type=str | Annotated[list[str], Field(min_length=1)]),
+    BeforeValidator(_wrap_glob, json_schema_input_type=str | Annotated[list[str], Field(min_length=1)]),
 ]
 
 

@@ -24,13 +24,13 @@ from pytest_loop.rules.checks.data_checks import OPERATORS
 _SHOWN_SURVIVORS = 10
 _COMPARISON = re.compile(r"(>=|>|==)\s*(\d*\.?\d+)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min)")
-_SECONDS = {"s": 1, "min": 60}
+_SECONDS_PER_UNIT = {"s": 1, "min": 60}
 
 
 def _parse_duration(value: Any) -> Any:
-    """Read `60 s` and `2 min` as seconds; other texts are left to validation."""
+    """Return the seconds of `60 s` or `2 min`; return other values unchanged, for validation to refuse."""
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(match[1]) * _SECONDS[match[2]] if match else value
+    return float(match[1]) * _SECONDS_PER_UNIT[match[2]] if match else value
 
 
 def parse_comparison(text: str) -> tuple[str, float]:

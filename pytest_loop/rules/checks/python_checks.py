@@ -51,7 +51,7 @@ class Python(Check):
             yield Finding(expected=f"True or None from {self.python}", found=format_value(answer))
 
     def find_obstacle(self, context: Context) -> str:
-        """Return whether the module does not exist; its package is looked for, and not imported."""
+        """Return that the package of the module does not exist, without importing it; empty if it does."""
         package = self.python.partition(":")[0].partition(".")[0]
         with _extend_sys_path(str(context.folder), str(context.root)):
             is_missing = package not in sys.modules and importlib.util.find_spec(package) is None
@@ -68,12 +68,13 @@ class Python(Check):
 
         A problem may begin with `file:line: `, and may say "expected ..., found ..." itself.
         """
-        text = str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
-        for problem in text.split(";\n"):
+        has_text = isinstance(error, AssertionError) and str(error)
+        message = str(error) if has_text else f"{type(error).__name__}: {error}"
+        for problem in message.split(";\n"):
             where = re.match(r"([^\s:]+:\d+): ", problem)
-            found = problem[where.end() :] if where else problem
-            expected = "" if re.search(r"\bexpected .*, found ", found) else f"{self.python} to pass"
-            yield Finding(expected=expected, found=found, where=where[1] if where else "")
+            text = problem[where.end() :] if where else problem
+            expected = "" if re.search(r"\bexpected .*, found ", text) else f"{self.python} to pass"
+            yield Finding(expected=expected, found=text, where=where[1] if where else "")
 
     def _import_function(self, context: Context) -> Callable[..., Any]:
         module, _, name = self.python.partition(":")
@@ -81,7 +82,7 @@ class Python(Check):
             with _extend_sys_path(str(context.folder), str(context.root)):
                 function = getattr(importlib.import_module(module), name, None)
         except Exception as error:  # importing a module may raise anything
-            if where := _find_broken_file(error, self.find_file(context.folder, context.root), context):
+            if where := _locate_broken_import(error, self.find_file(context.folder, context.root), context):
                 raise BrokenImportError(where, f"{type(error).__name__}: {error}") from error
             raise CheckError(f"cannot import {module}: {type(error).__name__}: {error}") from error
         if not callable(function):
@@ -90,15 +91,15 @@ class Python(Check):
 
 
 class BrokenImportError(Exception):
-    """A function cannot be imported because of another file of the project, which is judged by it."""
+    """The function cannot be imported because a file of the project is broken: a finding, not an error."""
 
     def __init__(self, where: str, text: str) -> None:
         self.where = where
         super().__init__(text)
 
 
-def _find_broken_file(error: Exception, check_file: Path | None, context: Context) -> str:
-    """Return where in the project an import went wrong, other than in the file of the check; empty if nowhere."""
+def _locate_broken_import(error: Exception, check_file: Path | None, context: Context) -> str:
+    """Return `file:line` of the project's code that broke an import, except the check's own file; empty without one."""
     places = [(frame.filename, frame.lineno or 1) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError):
         places.append((error.filename or "", error.lineno or 1))

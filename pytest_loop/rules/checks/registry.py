@@ -22,8 +22,6 @@ from pytest_loop.rules.checks.structure_checks import Links, Parses, Sections, S
 from pytest_loop.rules.validation_messages import FieldProblem, describe_errors
 
 Kinds = Mapping[str, type[BaseModel]]
-
-
 BUILT_IN_KINDS: Kinds = {
     "command": Command,
     "metric": Metric,
@@ -44,6 +42,7 @@ BUILT_IN_KINDS: Kinds = {
     "judge": Judge,
     "manual": Manual,
 }
+# Kinds of other loop tools, which a rule names with `type`.
 FOREIGN_KINDS: Kinds = {"executable": Executable, "content": Search}
 COMPOSITE_KINDS: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
 # Checks that read no artifact, unless they are commands with `{artifact}`.
@@ -65,7 +64,7 @@ def build_check(raw: Any, kinds: Kinds = BUILT_IN_KINDS) -> Any:
     if isinstance(raw, list) and raw:
         return AllOf(checks=_build_all(enumerate(raw), kinds))
     if isinstance(raw, dict) and raw.get("type") in FOREIGN_KINDS:
-        return _validate(FOREIGN_KINDS[raw["type"]], raw)
+        return _build_from_model(FOREIGN_KINDS[raw["type"]], raw)
     if not isinstance(raw, dict) or not raw:
         problem = f"expected a check (a mapping, a list or a sentence), found {format_value(raw)}"
         raise InvalidCheckError(FieldProblem((), problem))
@@ -85,7 +84,7 @@ def _build_kind(raw: dict[Any, Any], kinds: Kinds) -> Any:
     if name in COMPOSITE_KINDS:
         return _build_composite(name, raw, kinds)
     model = kinds[name]
-    return _validate(model, raw) if name in model.model_fields else _validate_value(model, raw, name)
+    return _build_from_model(model, raw) if name in model.model_fields else _build_from_value(model, raw, name)
 
 
 def _build_composite(name: str, raw: dict[Any, Any], kinds: Kinds) -> Check:
@@ -106,11 +105,13 @@ def _build_composite(name: str, raw: dict[Any, Any], kinds: Kinds) -> Check:
     return COMPOSITE_KINDS[name](checks=checks)
 
 
-def _build_all(raw: Iterable[tuple[str | int, Any]], kinds: Kinds, path: tuple[str | int, ...] = ()) -> tuple[Any, ...]:
+def _build_all(
+    entries: Iterable[tuple[str | int, Any]], kinds: Kinds, path: tuple[str | int, ...] = ()
+) -> tuple[Any, ...]:
     """Build several checks, each with its key below `path`; report the problems of all at once."""
     checks: list[Any] = []
     problems: list[FieldProblem] = []
-    for key, value in raw:
+    for key, value in entries:
         try:
             checks.append(build_check(value, kinds))
         except InvalidCheckError as error:
@@ -120,7 +121,7 @@ def _build_all(raw: Iterable[tuple[str | int, Any]], kinds: Kinds, path: tuple[s
     return tuple(checks)
 
 
-def _validate(model: type[BaseModel], raw: Any, path: tuple[str | int, ...] = ()) -> Any:
+def _build_from_model(model: type[BaseModel], raw: Any, path: tuple[str | int, ...] = ()) -> Any:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -128,7 +129,7 @@ def _validate(model: type[BaseModel], raw: Any, path: tuple[str | int, ...] = ()
         raise InvalidCheckError(*(FieldProblem((*path, *problem.path), problem.text) for problem in problems)) from None
 
 
-def _validate_value(model: type[BaseModel], raw: dict[Any, Any], name: str) -> Any:
+def _build_from_value(model: type[BaseModel], raw: dict[Any, Any], name: str) -> Any:
     """Build a third party's check whose model describes the value of its key; other keys are fields too."""
     value = raw[name]
     if not isinstance(value, dict):
@@ -136,11 +137,11 @@ def _validate_value(model: type[BaseModel], raw: dict[Any, Any], name: str) -> A
         problem = f"expected a mapping with {keys} for `{name}`, found {format_value(value)}"
         raise InvalidCheckError(FieldProblem((name,), problem))
     others = {key: other for key, other in raw.items() if key != name}
-    return _validate(model, {**value, **others}, (name,))
+    return _build_from_model(model, {**value, **others}, (name,))
 
 
 def _suggest_kind(raw: Iterable[Any], kinds: Kinds) -> str:
-    """Return a question about the kind that a misspelled one is near to."""
+    """Return `did you mean` with the kind that a misspelled one is closest to; empty without one."""
     available = [*kinds, *COMPOSITE_KINDS]
     close = next((match[0] for name in raw if (match := get_close_matches(str(name), available, 1))), "")
     return f": did you mean `{close}`?" if close else ""
@@ -150,29 +151,29 @@ def _join_names(names: Iterable[Any]) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
 
-def list_checks(root: Any) -> list[Any]:
+def list_checks(check: Any) -> list[Any]:
     """Return a check and all checks inside it."""
-    parts = vars(root).get("checks", ())
-    return [root, *(inner for part in parts for inner in list_checks(part))]
+    parts = vars(check).get("checks", ())
+    return [check, *(inner for part in parts for inner in list_checks(part))]
 
 
 def find_weakest_proof(checks: Sequence[Any]) -> Proof:
-    """Return the proof of a verdict of these checks together: that of the weakest."""
+    """Return the proof of the check that proves least: together, checks prove no more than that."""
     proofs = {getattr(check, "proof", Proof.OBSERVATION) for check in checks}
     return proofs.pop() if len(proofs) == 1 else max(proofs, key=lambda proof: proof.rank)
 
 
-def needs_artifact(root: Any) -> bool:
+def needs_artifact(check: Any) -> bool:
     """Return whether a check cannot run without an artifact."""
     return any(
-        getattr(check, "reads_artifact", False) or "{artifact}" in str(getattr(check, "line", ""))
-        for check in list_checks(root)
+        getattr(part, "reads_artifact", False) or "{artifact}" in str(getattr(part, "command_line", ""))
+        for part in list_checks(check)
     )
 
 
-def can_read_artifact(root: Any) -> bool:
+def can_read_artifact(check: Any) -> bool:
     """Return whether a check reads the artifact if there is one, as functions and judges do."""
-    return needs_artifact(root) or not all(isinstance(check, _PROJECT_CHECKS) for check in list_checks(root))
+    return needs_artifact(check) or not all(isinstance(part, _PROJECT_CHECKS) for part in list_checks(check))
 
 
 def build_check_schemas(kinds: Kinds = BUILT_IN_KINDS) -> dict[str, Any]:

@@ -88,12 +88,12 @@ class Parses(ContentCheck):
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
-        kind = document.detect_format(self.parses.format)
+        format_name = document.detect_format(self.parses.format)
         pieces = [(document.text, 1)]
         if self.parses.block is not None:
             pieces = [(block.text, block.line) for block in document.find_blocks(self.parses.block)]
         for text, line in pieces:
-            if error := find_syntax_error(text, kind):
+            if error := find_syntax_error(text, format_name):
                 where = document.line(line + error.line - 1)
                 yield Finding(expected=error.expected, found=error.found, where=where)
 
@@ -161,12 +161,12 @@ class Links(ContentCheck):
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
         for link in document.markdown.links:
-            if problem := _find_dead_link(link.target, document, context):
+            if problem := _find_link_problem(link.target, document, context):
                 expected = f"the link {link.target!r} to lead somewhere"
                 yield Finding(expected=expected, found=problem, where=document.line(link.line))
 
 
-def _find_dead_link(link: str, document: Document, context: Context) -> str | None:
+def _find_link_problem(link: str, document: Document, context: Context) -> str | None:
     """Return why a relative link leads nowhere; links with a scheme or a host are not followed."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
@@ -183,17 +183,17 @@ def _find_dead_link(link: str, document: Document, context: Context) -> str | No
         if not existing:
             return "no such file"
         target = existing[0]
-    return _find_dead_anchor(unquote(parts.fragment), target, document, context)
+    return _find_anchor_problem(unquote(parts.fragment), target, document, context)
 
 
 def _list_bases(document: Document, context: Context) -> list[Path]:
-    """Return the folders that links start from; a document in the folder of a run is going to be copied to the root."""
+    """Return the folders that links may start from: also the root, to which a run copies its document at the end."""
     folder = document.path.parent
     is_hidden = context.documents.display_path(folder).startswith(".")
     return [folder, context.root] if is_hidden and folder != context.root else [folder]
 
 
-def _find_dead_anchor(anchor: str, target: Path, document: Document, context: Context) -> str | None:
+def _find_anchor_problem(anchor: str, target: Path, document: Document, context: Context) -> str | None:
     if not anchor or (target != document.path and target.suffix.lower() not in (".md", ".markdown")):
         return None
     markdown = (document if target == document.path else context.documents.read(target)).markdown

@@ -37,7 +37,7 @@ def _read_spec(artifact: Path, workspace: Path) -> Spec:
 
 
 def check_shape(artifact: Path, workspace: Path) -> None:
-    """The document is valid for its version of OpenAPI; passes if openapi-spec-validator is not installed."""
+    """Fail unless the document is valid for its version of OpenAPI; pass without openapi-spec-validator."""
     spec = _read_spec(artifact, workspace)
     try:
         validators = import_module("openapi_spec_validator")
@@ -58,13 +58,14 @@ def check_shape(artifact: Path, workspace: Path) -> None:
 
 
 def check_schemas(artifact: Path, workspace: Path) -> None:
-    """Bodies have schemas, and references have targets."""
+    """Fail unless bodies have schemas and references have targets."""
     spec = _read_spec(artifact, workspace)
     missing = [problem for operation in spec.list_operations() for problem in _find_missing_schemas(operation)]
     fail_with([*missing, *spec.find_dangling_references()])
 
 
 def _find_missing_schemas(operation: Operation) -> Iterator[str]:
+    """Yield a problem for each request or response body without a schema."""
     body = operation.body
     if (operation.method in METHODS_WITH_BODY or body.value) and not _has_schema(body):
         yield operation.describe(f"expected a request body with a schema, found {_describe_missing(body)}")
@@ -85,10 +86,12 @@ def _describe_missing(body: Node) -> str:
 def _get_responses_with_body(operation: Operation) -> dict[str, Node]:
     if operation.method in METHODS_WITHOUT_RESPONSE_BODY:
         return {}
-    return {code: node for code, node in operation.successes.items() if not _is_empty(operation, code, node)}
+    return {
+        code: node for code, node in operation.successes.items() if not _is_bodiless_by_design(operation, code, node)
+    }
 
 
-def _is_empty(operation: Operation, code: str, response: Node) -> bool:
+def _is_bodiless_by_design(operation: Operation, code: str, response: Node) -> bool:
     """Return whether a response has no body on purpose: by its code or headers, or if only errors have bodies."""
     headers = {name.casefold() for name in response.get("headers").entries}
     if code in CODES_WITHOUT_BODY or (code == "201" and headers & {"location", "content-location"}):
@@ -111,7 +114,7 @@ def _has_schema(body: Node) -> bool:
 
 
 def check_examples(artifact: Path, workspace: Path) -> None:
-    """Every operation has an example of a request or of a successful response."""
+    """Fail unless each operation has an example of a request or of a successful response."""
     operations = _read_spec(artifact, workspace).list_operations()
     fail_with(
         operation.describe("expected an example, found none") for operation in operations if not _has_example(operation)
@@ -135,7 +138,7 @@ def _media_has_example(media: Node) -> bool:
 
 
 def _schema_has_example(schema: Node, depth: int) -> bool:
-    """Return whether a schema shows a value: itself, in its elements or an alternative, or in all its parts."""
+    """Return whether a schema has an example: itself, in its elements or an alternative, or in all its parts."""
     if depth == 0 or not schema:
         return False
     if schema.keys & {"example", "examples", "const", "enum", "default"}:
@@ -148,7 +151,7 @@ def _schema_has_example(schema: Node, depth: int) -> bool:
 
 
 def check_errors(artifact: Path, workspace: Path) -> None:
-    """Operations declare their error responses."""
+    """Fail unless operations declare their error responses."""
     operations = _read_spec(artifact, workspace).list_operations()
     fail_with(
         operation.describe(f"expected a {code} response, found {', '.join(sorted(codes)) or 'none'}")
@@ -170,7 +173,7 @@ def _get_expected_errors(operation: Operation) -> dict[str, tuple[str, ...]]:
 
 
 def check_naming(artifact: Path, workspace: Path) -> None:
-    """Paths follow one convention, and parameters follow one; the two may differ."""
+    """Fail unless paths follow one naming convention, and parameters one; the two may differ."""
     segments: dict[str, Operation] = {}
     parameters: dict[str, Operation] = {}
     for operation in _read_spec(artifact, workspace).list_operations():
@@ -193,27 +196,30 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_odd_names(names: dict[str, Operation], noun: str) -> Iterator[str]:
-    fitting = {title: [name for name in names if form.fullmatch(name)] for title, form in _CONVENTIONS.items()}
-    convention = max(fitting, key=lambda title: len(fitting[title]))
+    """Yield a problem for each name that does not follow the convention of most."""
+    matches = {title: [name for name in names if form.fullmatch(name)] for title, form in _CONVENTIONS.items()}
+    convention = max(matches, key=lambda title: len(matches[title]))
     for name, operation in names.items():
-        if name not in fitting[convention]:
+        if name not in matches[convention]:
             yield operation.describe(f"expected {convention} as for most {noun}, found {name!r}")
 
 
 def check_pagination(artifact: Path, workspace: Path) -> None:
-    """Operations that return a list take parameters for pages."""
+    """Fail unless operations that return a list take parameters for pages."""
     operations = _read_spec(artifact, workspace).list_operations()
     paths = {operation.path for operation in operations}
     problem = "expected a parameter for pages (page, limit, offset or cursor), found none"
     fail_with(
         operation.describe(problem)
         for operation in operations
-        if operation.method == "get" and _is_list(operation, paths) and not any(map(_is_paging, operation.parameters))
+        if operation.method == "get"
+        and _returns_list(operation, paths)
+        and not any(map(_is_paging, operation.parameters))
     )
 
 
-def _is_list(operation: Operation, paths: set[str]) -> bool:
-    """Return whether the answer is an array, or holds one under a usual name, or elements have paths of their own."""
+def _returns_list(operation: Operation, paths: set[str]) -> bool:
+    """Return whether the response is an array or has one under a usual name, or elements have their own paths."""
     bodies = operation.successes.values()
     schemas = [media.get("schema") for body in bodies for media in _get_media(body).values()]
     if any(_is_array(schema) for schema in schemas):
@@ -238,12 +244,12 @@ def _get_properties(schema: Node) -> dict[str, Node]:
 
 
 def _is_paging(parameter: Node) -> bool:
-    """Judge a parameter by its name, or by a reference that cannot be followed."""
+    """Return whether a parameter is about pages, by its name or by a reference that cannot be followed."""
     return bool(_PAGING.search(str(parameter.get("name").value or parameter.value)))
 
 
 def check_auth(artifact: Path, workspace: Path) -> None:
-    """Every operation names declared security schemes; an empty `security` makes it public."""
+    """Fail unless each operation names declared security schemes; an empty `security` makes it public."""
     spec = _read_spec(artifact, workspace)
     operations = spec.list_operations()
     fail_with([problem for operation in operations for problem in _find_security_problems(operation, spec)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_loop.rules.document import DATA_FORMATS, SUFFIXES
+from pytest_loop.rules.document import DATA_FORMATS, FORMATS_BY_SUFFIX
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.rules.templates.artifact_reader import fail_with, read_data, read_document
 
@@ -16,9 +16,9 @@ _REFERENCE = re.compile(r"(?<!\$)\$(?:\{([A-Z_][A-Z0-9_]*)(:?[-?=+])?|([A-Z_][A-
 
 
 def check_settings(artifact: Path, workspace: Path) -> None:
-    """The file sets something: it has keys or entries, or, in a format without a parser, a line of its own."""
+    """Fail unless the file has keys or entries, or, in a format without a parser, a line that is no comment."""
     document = read_document(artifact, workspace)
-    if SUFFIXES.get(artifact.suffix.lower()) in DATA_FORMATS:
+    if FORMATS_BY_SUFFIX.get(artifact.suffix.lower()) in DATA_FORMATS:
         data = read_data(document)
         has_settings = isinstance(data, (dict, list)) and bool(data)
     else:
@@ -28,7 +28,7 @@ def check_settings(artifact: Path, workspace: Path) -> None:
 
 
 def check_env_vars(artifact: Path, workspace: Path) -> None:
-    """Every environment variable has a default, or is explained in a comment or in a file beside."""
+    """Fail unless each environment variable has a default, or an explanation in a comment or the documentation."""
     document = read_document(artifact, workspace)
     lines = document.text.split("\n")
     comments = [_get_comment(line) for line in lines]
@@ -58,8 +58,9 @@ def _get_code(line: str) -> str:
 
 
 def _read_documentation(folder: Path, workspace: Path) -> str:
+    """Return the documentation beside the artifact and at the root of the project."""
     texts = ""
-    for path in [place / name for place in {folder, workspace} for name in DOCUMENTATION]:
+    for path in [parent / name for parent in {folder, workspace} for name in DOCUMENTATION]:
         try:
             texts += "\n" + read_text(path)
         except ContentError:  # missing or not readable
@@ -68,7 +69,7 @@ def _read_documentation(folder: Path, workspace: Path) -> str:
 
 
 def check_comments(artifact: Path, workspace: Path) -> None:
-    """Some value has a comment; for JSON, which has none, the sentence beside this check decides."""
+    """Fail unless some value has a comment; JSON has none, so the sentence beside this check decides."""
     document = read_document(artifact, workspace)
     is_json = document.path.suffix.lower() == ".json"
     if not is_json and not any(map(_get_comment, document.text.split("\n"))):

@@ -13,13 +13,18 @@ from pytest_loop.rules.document import Document, find_syntax_error
 from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument, Section
 from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
 
-LANGUAGES = {"python": "python", "py": "python", "python3": "python", "pycon": "python", "yaml": "yaml", "yml": "yaml"}
-LANGUAGES |= {"json": "json", "toml": "toml", "xml": "xml"}
+FORMATS_BY_LANGUAGE = {
+    **dict.fromkeys(("python", "py", "python3", "pycon"), "python"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+    "json": "json",
+    "toml": "toml",
+    "xml": "xml",
+}
 _PLACEHOLDER = re.compile(r"\W*(todo|tbd|fixme|coming soon|to be (written|done))\W*", re.IGNORECASE)
 
 
 def check_sections(artifact: Path, workspace: Path) -> None:
-    """There are headings, and no section is empty."""
+    """Fail unless there are headings, and no section is empty."""
     document = read_document(artifact, workspace)
     fail_with(
         f"{document.line(section.line)}: expected text in the section {section.title!r}, found none"
@@ -35,7 +40,7 @@ def _get_sections(document: Document) -> tuple[Section, ...]:
 
 
 def check_examples(artifact: Path, workspace: Path) -> None:
-    """There are fenced examples, each is closed and not empty, and those of a known language parse."""
+    """Fail unless there are fenced examples, all closed and not empty, and those of a known language parse."""
     document = read_document(artifact, workspace)
     blocks = document.markdown.blocks
     if not blocks:
@@ -48,27 +53,27 @@ def _find_problem(document: Document, block: FencedBlock) -> str | None:
         return f"{document.line(block.line - 1)}: expected a closing fence, found the end of the text"
     if not block.text.strip():
         return f"{document.line(block.line - 1)}: expected an example, found an empty block"
-    kind = LANGUAGES.get(block.language)
-    if kind is None:
+    format_name = FORMATS_BY_LANGUAGE.get(block.language)
+    if format_name is None:
         return None
-    for line, text in _split_example(block.text, kind):
-        error = find_syntax_error(text, kind)
+    for offset, text in _split_example(block.text, format_name):
+        error = find_syntax_error(text, format_name)
         # An example may be part of a function, such as a lone `return`.
-        if error and not (kind == "python" and "outside" in error.found):
-            return f"{document.line(block.line + line + error.line - 1)}: {error}"
+        if error and not (format_name == "python" and "outside" in error.found):
+            return f"{document.line(block.line + offset + error.line - 1)}: {error}"
     return None
 
 
-def _split_example(text: str, kind: str) -> list[tuple[int, str]]:
-    """Return the texts that must parse with their first lines: the examples of a Python session, or the whole."""
-    if kind == "python" and text.lstrip().startswith(">>>"):
+def _split_example(text: str, format_name: str) -> list[tuple[int, str]]:
+    """Return each text that must parse, with its offset in lines: the inputs of a Python session, or the whole."""
+    if format_name == "python" and text.lstrip().startswith(">>>"):
         with suppress(ValueError):  # prompts that do not line up: not a session after all
             return [(example.lineno, example.source) for example in doctest.DocTestParser().get_examples(text)]
-    return [(0, text if kind == "yaml" else dedent(text))]
+    return [(0, text if format_name == "yaml" else dedent(text))]
 
 
 def check_hierarchy(artifact: Path, workspace: Path) -> None:
-    """The first heading is a title, and no level is skipped."""
+    """Fail if a level of headings is skipped."""
     document = read_document(artifact, workspace)
     # A title may stand in the front matter or in HTML, so the first heading may be of level 2.
     level = 1
@@ -82,7 +87,7 @@ def check_hierarchy(artifact: Path, workspace: Path) -> None:
 
 
 def check_style(artifact: Path, workspace: Path) -> None:
-    """Headings are underlined everywhere or nowhere, and the bullets of a level are the same."""
+    """Fail unless all headings are underlined or none, and all bullets of a level are the same."""
     document = read_document(artifact, workspace)
     first_styles: dict[str, tuple[str, int]] = {}
     problems = []
@@ -95,7 +100,7 @@ def check_style(artifact: Path, workspace: Path) -> None:
 
 
 def _find_styles(markdown: MarkdownDocument) -> Iterator[tuple[str, str, int]]:
-    """Yield the style and line of headings, and of bullets by their depth."""
+    """Yield the kind of each heading and list of bullets, its style, and its line."""
     depth = 0
     for token in markdown.tokens:
         line = token.map[0] + 1 if token.map else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,11 +15,11 @@ from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
-from pytest_loop.rules.syntax import FORMATS, ValuePath, parse, read_text, stringify_keys
+from pytest_loop.rules.syntax import DATA_FORMATS_BY_SUFFIX, ValuePath, parse, read_text, stringify_keys
 from pytest_loop.rules.templates.artifact_reader import read_data
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-MAX_CHAIN = 20
+MAX_REFERENCES = 20
 _REMOTE = ("http://", "https://", "//")
 # Below these keys is data of any shape, unless the keys themselves are names.
 _DATA_KEYS = frozenset(("example", "examples", "default", "const", "enum", "value"))
@@ -30,7 +30,7 @@ class Node:
     """A value of the document; a reference is replaced by its target."""
 
     def __init__(self, value: Any, resolver: Any) -> None:
-        for _ in range(MAX_CHAIN):
+        for _ in range(MAX_REFERENCES):
             if not _is_reference(value):
                 break
             try:
@@ -96,7 +96,7 @@ class Operation:
 
     @property
     def successes(self) -> dict[str, Node]:
-        """The 2xx responses; without any, and without a redirection, `default`."""
+        """The 2xx responses; `default` if there is neither one nor a 1xx or 3xx response."""
         successes = {code: node for code, node in self.responses.items() if code.startswith("2")}
         redirects = any(code.startswith(("1", "3")) for code in self.responses)
         default = self.responses.get("default")
@@ -114,7 +114,7 @@ class Spec:
         self._document = document
         data = read_data(document)
         uri = document.path.as_uri()
-        registry: Registry[Any] = Registry(retrieve=_FileRetriever(workspace))  # type: ignore[call-arg]
+        registry: Registry[Any] = Registry(retrieve=partial(_retrieve_file, workspace.resolve()))  # type: ignore[call-arg]
         self._resolver = registry.with_resource(uri, _make_resource(data)).resolver(base_uri=uri)
         self.root = Node(data, self._resolver)
 
@@ -146,6 +146,7 @@ class Spec:
 
 
 def _find_references(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, Any]]:
+    """Yield each reference below a value, with its path."""
     if _is_reference(value):
         yield path, value
     elif isinstance(value, dict):
@@ -158,18 +159,14 @@ def _find_references(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, A
             yield from _find_references(child, (*path, index))
 
 
-class _FileRetriever:
-    """Load other files of the project for references; nothing is fetched from a network."""
-
-    def __init__(self, workspace: Path) -> None:
-        self._workspace = workspace.resolve()
-
-    def __call__(self, uri: str) -> Resource[Any]:
-        parts = urlsplit(uri)
-        path = Path(url2pathname(parts.path)).resolve()
-        if parts.scheme != "file" or not path.is_relative_to(self._workspace):
-            raise LookupError(f"{uri} is not in the project")
-        return _make_resource(stringify_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
+def _retrieve_file(workspace: Path, uri: str) -> Resource[Any]:
+    """Load another file of the project for a reference; nothing is fetched from a network."""
+    parts = urlsplit(uri)
+    path = Path(url2pathname(parts.path)).resolve()
+    if parts.scheme != "file" or not path.is_relative_to(workspace):
+        raise LookupError(f"{uri} is not in the project")
+    data = parse(read_text(path), DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower(), "yaml"))
+    return _make_resource(stringify_keys(data))
 
 
 def _make_resource(contents: Any) -> Resource[Any]:

@@ -39,7 +39,7 @@ class PublicFunction(NamedTuple):
 
 
 def check_other_language(artifact: Path, workspace: Path) -> None:
-    """Fail for Python: in the template this stands before a sentence, which judges other languages."""
+    """Fail for Python, so that the template asks the sentence after it only about other languages."""
     document = read_document(artifact, workspace)
     if is_python(artifact):
         raise AssertionError(f"{document.shown} is Python, which the check before this one judges")
@@ -64,16 +64,18 @@ def parse_python(artifact: Path, workspace: Path) -> ParsedModule:
         raise AssertionError(f"{document.line(line)}: expected Python, found {error}") from None
 
 
-def _find_public(body: list[ast.stmt], owner: ast.ClassDef | None = None) -> Iterator[PublicFunction | ast.ClassDef]:
+def _find_public_definitions(
+    body: list[ast.stmt], owner: ast.ClassDef | None = None
+) -> Iterator[PublicFunction | ast.ClassDef]:
     """Yield the public functions, classes and methods, also below `if`, `try` and `with`."""
     for node in body:
         if isinstance(node, (ast.If, ast.Try, ast.With)):
             blocks = [node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])]
             blocks += [handler.body for handler in getattr(node, "handlers", [])]
-            yield from _find_public([statement for block in blocks for statement in block], owner)
+            yield from _find_public_definitions([statement for block in blocks for statement in block], owner)
         elif isinstance(node, ast.ClassDef) and _is_public(node.name):
             yield node
-            yield from _find_public(node.body, node)
+            yield from _find_public_definitions(node.body, node)
         elif isinstance(node, Function) and _is_public(node.name):
             yield PublicFunction(node, owner)
 
@@ -83,15 +85,15 @@ def _is_public(name: str) -> bool:
 
 
 def check_public_names(artifact: Path, workspace: Path) -> None:
-    """There are public names, the names in `__all__` exist, and no public function is a stub."""
+    """Fail unless there are public names, those in `__all__` exist, and no public function is a stub."""
     source = parse_python(artifact, workspace)
-    public = list(_find_public(source.tree.body))
-    exported = _find_exported(source.tree)
+    public = list(_find_public_definitions(source.tree.body))
+    exported = _find_exported_names(source.tree)
     if not public and not exported:
         raise AssertionError(f"{source.document.line(1)}: expected a public function or class, found none")
     classes = [node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)]
     bases = {ast.unparse(base) for node in classes for base in node.bases}
-    problems = _find_undefined(source, exported)
+    problems = _find_undefined_names(source, exported)
     for function in public:
         if isinstance(function, PublicFunction) and artifact.suffix.lower() != ".pyi" and _is_stub(function, bases):
             problem = f"expected {function.name} to do something, found a stub"
@@ -99,7 +101,7 @@ def check_public_names(artifact: Path, workspace: Path) -> None:
     fail_with(problems)
 
 
-def _find_exported(tree: ast.Module) -> dict[str, ast.expr]:
+def _find_exported_names(tree: ast.Module) -> dict[str, ast.expr]:
     """Return the names in `__all__`, where it is a literal."""
     return {
         str(name.value): name
@@ -111,7 +113,8 @@ def _find_exported(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _find_undefined(source: ParsedModule, exported: dict[str, ast.expr]) -> list[str]:
+def _find_undefined_names(source: ParsedModule, exported: dict[str, ast.expr]) -> list[str]:
+    """Return a problem for each name in `__all__` that the module does not define."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -135,7 +138,7 @@ def _is_star_import(node: ast.AST) -> bool:
 
 
 def _is_stub(function: PublicFunction, bases: set[str]) -> bool:
-    """Return whether a body is only `...` or NotImplementedError, and no subclass is meant to replace it."""
+    """Return whether a function does nothing, although it is not abstract, an overload or a base for subclasses."""
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.node.decorator_list}
     if decorators & {"abstractmethod", "overload"} or (function.owner and _is_abstract(function.owner, bases)):
         return False
@@ -164,23 +167,25 @@ def _raises_not_implemented(node: ast.stmt) -> bool:
 
 
 def check_annotations(artifact: Path, workspace: Path) -> None:
-    """Public functions and methods have annotations for parameters and result."""
+    """Fail unless public functions and methods have annotations for parameters and result."""
     source = parse_python(artifact, workspace)
-    functions = [node for node in _find_public(source.tree.body) if isinstance(node, PublicFunction)]
+    functions = [node for node in _find_public_definitions(source.tree.body) if isinstance(node, PublicFunction)]
     fail_with(
         source.describe(function.node, f"{function.name}: expected annotations for {_join(names)}, found none")
         for function in functions
-        if (names := _find_unannotated(function))
+        if (names := _find_missing_annotations(function))
     )
 
 
-def _find_unannotated(function: PublicFunction) -> list[str]:
+def _find_missing_annotations(function: PublicFunction) -> list[str]:
+    """Return the parameters without annotations, and `the result` if it has none."""
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     if function.owner and "staticmethod" not in map(ast.unparse, function.node.decorator_list):
         positional = positional[1:]
     variadic = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
-    names = [part.arg for part in [*positional, *arguments.kwonlyargs, *variadic] if part.annotation is None]
+    parameters = [*positional, *arguments.kwonlyargs, *variadic]
+    names = [parameter.arg for parameter in parameters if parameter.annotation is None]
     has_result = function.node.returns is not None or function.node.name == "__init__"
     return names if has_result else [*names, "the result"]
 
@@ -190,7 +195,7 @@ def _join(names: list[str]) -> str:
 
 
 def check_naming(artifact: Path, workspace: Path) -> None:
-    """Functions are snake_case and classes CapWords; methods of subclasses may have the names of a base."""
+    """Fail unless functions are snake_case and classes CapWords; a subclass may take method names from its base."""
     source = parse_python(artifact, workspace)
     classes = [node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)]
     owners: list[ast.Module | ast.ClassDef] = [source.tree, *(node for node in classes if not node.bases)]

@@ -15,13 +15,13 @@ _SQL = re.compile(r"(?i)\b(select|insert|update|delete|create|alter|drop)\b")
 
 
 def _parse_if_python(artifact: Path, workspace: Path) -> ParsedModule | None:
-    """Parse the artifact, unless it is another language: the sentence beside the check judges that."""
+    """Parse the artifact; return None for another language, which the sentence beside the check judges."""
     read_document(artifact, workspace)
     return parse_python(artifact, workspace) if is_python(artifact) else None
 
 
 def check_error_handling(artifact: Path, workspace: Path) -> None:
-    """No error is caught blindly or dropped."""
+    """Fail if an error is caught blindly or dropped."""
     source = _parse_if_python(artifact, workspace)
     if source is None:
         return
@@ -59,7 +59,7 @@ def _drops_error(node: ast.stmt) -> bool:
 
 
 def check_input_handling(artifact: Path, workspace: Path) -> None:
-    """No input is run as code, as a command or as SQL."""
+    """Fail if input may be run as code, as a command or as SQL."""
     source = _parse_if_python(artifact, workspace)
     if source is None:
         return
@@ -70,13 +70,13 @@ def check_input_handling(artifact: Path, workspace: Path) -> None:
 def _find_unsafe_call(call: ast.Call) -> str | None:
     name = ast.unparse(call.func)
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    is_fixed = bool(call.args) and isinstance(call.args[0], ast.Constant)
-    if name in ("eval", "exec") and not is_fixed:
+    is_literal = bool(call.args) and isinstance(call.args[0], ast.Constant)
+    if name in ("eval", "exec") and not is_literal:
         return f"expected no code from outside, found {name} of something that is not fixed"
-    if name in ("os.system", "os.popen") and not is_fixed:
+    if name in ("os.system", "os.popen") and not is_literal:
         return f"expected a command without a shell, found {name} of something that is not fixed"
     shell = keywords.get("shell")
-    if isinstance(shell, ast.Constant) and shell.value and not is_fixed:
+    if isinstance(shell, ast.Constant) and shell.value and not is_literal:
         return "expected a command without a shell, found shell=True for one that is not fixed"
     if name == "yaml.load" and _get_loader(call, keywords) in ("", *UNSAFE_LOADERS):
         return "expected yaml.safe_load, found a loader that makes objects"
@@ -91,7 +91,7 @@ def _get_loader(call: ast.Call, keywords: dict[str | None, ast.expr]) -> str:
 
 
 def _is_composed_sql(node: ast.expr) -> bool:
-    """Return whether SQL is put together with something that varies: an f-string, `%`, `+` or format()."""
+    """Return whether SQL is composed with variables: by an f-string, `%`, `+` or format()."""
     if not isinstance(node, (ast.JoinedStr, ast.BinOp, ast.Call)):
         return False
     parts = list(ast.walk(node))

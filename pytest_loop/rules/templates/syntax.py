@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
-from pytest_loop.rules.document import SUFFIXES, Document, find_syntax_error
+from pytest_loop.rules.document import FORMATS_BY_SUFFIX, Document, find_syntax_error
 from pytest_loop.rules.templates.artifact_reader import read_document
 
-# Commands that only parse a file, by its suffix; what a file does is not executed.
-_COMPILERS = {
+# Commands that parse a file and do not execute it, by its suffix.
+_SYNTAX_TOOLS = {
     ".go": ("gofmt", "-e"),
     ".js": ("node", "--check"),
     ".mjs": ("node", "--check"),
@@ -31,35 +31,35 @@ _MAX_LINES = 8
 
 
 def check_code(artifact: Path, workspace: Path) -> None:
-    """The file is code that can be parsed; raises `CheckError` for a language that cannot be checked here."""
+    """Fail unless the file is code that can be parsed; raise `CheckError` for a language without a parser here."""
     document = read_document(artifact, workspace)
-    kind = SUFFIXES.get(artifact.suffix.lower())
-    if kind == "markdown":
+    format_name = FORMATS_BY_SUFFIX.get(artifact.suffix.lower())
+    if format_name == "markdown":
         raise CheckError(f"{document.shown} is Markdown, and this check reads code: name a file such as main.py")
-    if kind:
-        _parse(document, kind)
+    if format_name:
+        _check_format(document, format_name)
     else:
-        _compile(document)
+        _run_syntax_tool(document)
 
 
 def check_config(artifact: Path, workspace: Path) -> None:
-    """The file can be parsed as its name says; in a format without a parser its brackets must close."""
+    """Fail unless the file can be parsed as its suffix says; in a format without a parser, brackets must match."""
     document = read_document(artifact, workspace)
     suffix = artifact.suffix.lower()
     if suffix == ".ini":
-        _parse_ini(document)
-    elif kind := SUFFIXES.get(suffix):
-        _parse(document, kind)
+        _check_ini(document)
+    elif format_name := FORMATS_BY_SUFFIX.get(suffix):
+        _check_format(document, format_name)
     else:
-        _match_brackets(document)
+        _check_brackets(document)
 
 
-def _parse(document: Document, kind: str) -> None:
-    if error := find_syntax_error(document.text, kind):
+def _check_format(document: Document, format_name: str) -> None:
+    if error := find_syntax_error(document.text, format_name):
         raise AssertionError(f"{document.line(error.line)}: {error}")
 
 
-def _parse_ini(document: Document) -> None:
+def _check_ini(document: Document) -> None:
     try:
         configparser.ConfigParser(interpolation=None, allow_no_value=True).read_string(document.text, document.shown)
     except configparser.Error as error:
@@ -67,8 +67,8 @@ def _parse_ini(document: Document) -> None:
         raise AssertionError(f"{document.line(line)}: expected INI, found {' '.join(str(error).split())}") from None
 
 
-def _match_brackets(document: Document) -> None:
-    """Match braces and square brackets outside of comments and quotes."""
+def _check_brackets(document: Document) -> None:
+    """Fail unless braces and square brackets outside of comments and quotes match."""
     opened: list[tuple[str, int]] = []
     for number, line in enumerate(document.text.split("\n"), 1):
         for bracket in _BRACKET.findall(_QUOTED.sub("", line)):
@@ -83,9 +83,10 @@ def _match_brackets(document: Document) -> None:
         raise AssertionError(f"{document.line(number)}: expected an end of {bracket!r}, found none")
 
 
-def _compile(document: Document) -> None:
+def _run_syntax_tool(document: Document) -> None:
+    """Fail unless the tool of the file's language accepts it; raise `CheckError` without one."""
     suffix = document.path.suffix.lower()
-    words = _COMPILERS.get(suffix)
+    words = _SYNTAX_TOOLS.get(suffix)
     advice = "say how in a rule file with `extends: code` and a command for a.correctness.compiles"
     if words is None:
         raise CheckError(f"there is no check for the syntax of {document.path.name}: {advice}")
