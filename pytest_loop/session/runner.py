@@ -122,7 +122,7 @@ class SubprocessSession:
         variables: dict[str, str] = {}
         launcher: Launcher = ColdLauncher() if order.is_deciding else self.launcher
         if self.bytecode is not None:
-            folder = self.bytecode.prepare(is_full=not launcher.has_loaded_pytest(self.fence))
+            folder = self.bytecode.prepare(is_cold=not launcher.has_loaded_pytest(self.fence))
             variables = {BYTECODE_VARIABLE: str(folder), "PYTHONDONTWRITEBYTECODE": ""}
         try:
             return self._run_process(order, extra, variables, launcher.start)

@@ -74,7 +74,7 @@ def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
     monkeypatch.setitem(sys.modules, "tool", module)
     bytecode = BytecodeCache(tmp_path / "project", is_new=False)
     compiled.write_bytes(b"forged")
-    folder = bytecode.prepare(is_full=False)
+    folder = bytecode.prepare(is_cold=False)
     assert list(folder.iterdir()) == []
     for _ in range(2):
         [compiled_file] = bytecode.prepare().rglob("tool.pyc")
