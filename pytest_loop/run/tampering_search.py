@@ -21,7 +21,7 @@ from pytest_loop.core.model.rules import SessionPlan
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
-from pytest_loop.session.interference import CAUGHT, EXECUTES
+from pytest_loop.session.interference import CAUGHT_FAILURE, EXECUTES_TEXT
 from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.environment import find_opened_site_folders, hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.ignored_files import find_ignored_sources
@@ -167,9 +167,9 @@ class TamperingSearch:
         changed = {source.path for source in self.sources}
         for path, text in sorted(self.session_result.interference.difference(self.seal.interference)):
             is_known = path in self.project.start.entries and path not in changed
-            if text == CAUGHT:  # perhaps for good: a test may try again
+            if text == CAUGHT_FAILURE:  # perhaps for good: a test may try again
                 yield SealFinding(kind=UNVERIFIED, path=path, detail=text)
-            elif not is_known and (self._is_linted or text != EXECUTES):
+            elif not is_known and (self._is_linted or text != EXECUTES_TEXT):
                 yield SealFinding(kind="interference", path=path, rule="" if path else "the session", detail=text)
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:
