@@ -36,18 +36,18 @@ def adopt_orphans() -> None:
 
 def can_find_children() -> bool:
     """Return whether the system shows which processes are whose children."""
-    return _get_list(os.getpid()).exists()
+    return _get_children_file(os.getpid()).exists()
 
 
 def find_children(pid: int | None = None) -> set[int]:
     """Return the pids of the children of a process, or of this one; none if it has ended."""
     try:
-        return {int(child) for child in _get_list(pid or os.getpid()).read_text(encoding="ascii").split()}
+        return {int(child) for child in _get_children_file(pid or os.getpid()).read_text(encoding="ascii").split()}
     except OSError:
         return set()
 
 
-def _get_list(pid: int) -> Path:
+def _get_children_file(pid: int) -> Path:
     return Path(f"/proc/{pid}/task/{pid}/children")
 
 
