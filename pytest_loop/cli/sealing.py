@@ -22,7 +22,7 @@ from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_writable_paths
 from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import do_all_fail
+from pytest_loop.session.repeat import confirm_failures
 from pytest_loop.session.result import BaselineResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
@@ -195,7 +195,7 @@ def _needs_second_session(draft: RunDraft, first: BaselineSession, project: Seal
     if session.fence and find_changed_packages(settings.root, started, resolve_writable_paths(settings)):
         return True
     order = SessionOrder(phase=Phase.B)
-    return not do_all_fail(session, order, settings.root, first.result.failed_items)
+    return not confirm_failures(session, order, settings.root, first.result.failed_items)
 
 
 class BaselineSession(NamedTuple):
