@@ -164,11 +164,11 @@ def test_written_paths_are_found(seal: Seal, project: Path, name: str) -> None:
     write, expected = WRITES[name]
     watch = WriteWatch(seal())
     write(project)
-    assert watch.find_written() == expected
+    assert watch.find_written_paths() == expected
 
 
 def test_temporary_file_in_a_sealed_folder_is_a_write(seal: Seal, project: Path) -> None:
     watch = WriteWatch(seal())
     (project / "tests" / "scratch.db").touch()
     (project / "tests" / "scratch.db").unlink()
-    assert watch.find_written() == ("tests/",)
+    assert watch.find_written_paths() == ("tests/",)
