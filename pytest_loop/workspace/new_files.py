@@ -11,7 +11,7 @@ from pytest_loop.core.judging.test_files import is_test_file
 from pytest_loop.workspace.environment import is_in_project
 from pytest_loop.workspace.file_tree import FileChanges, FileTree, list_parents
 from pytest_loop.workspace.path_patterns import PathPatterns
-from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES, is_test_module
+from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES
 
 _MODULE_SUFFIXES = sorted(all_suffixes(), key=len, reverse=True)
 _PACKAGE = "__init__"
@@ -38,11 +38,6 @@ def is_new_test(path: str, start: FileTree) -> bool:
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
     return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)
-
-
-def is_test_path(path: str) -> bool:
-    """Return whether the file of a path has a name that pytest collects."""
-    return is_test_module(path.rpartition("/")[2])
 
 
 def find_new_place(path: str, start: FileTree) -> str:
