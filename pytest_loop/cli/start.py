@@ -254,7 +254,7 @@ class Start:
     def _seal(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
         """Seal the files that decide verdicts; a draft that the user has revised is sealed again."""
         if self.project:
-            self.project.discard()
+            self.project.delete_records()
         self.project = seal_files(draft, state, files)
         draft.session.bytecode = self.sessions.bytecode or self.sessions.cache_bytecode(is_new=True)
         if state.setup.target is Target.ARTIFACT:
@@ -296,5 +296,5 @@ class Start:
 
     def _discard_seal(self) -> None:
         if self.project:
-            self.project.discard()
+            self.project.delete_records()
             self.project = None

@@ -104,12 +104,12 @@ class SealedFiles:
         self._archive.open_existing()
         self.accept_current()
 
-    def discard(self) -> None:
-        """Remove the files that were written for a run that does not start."""
+    def delete_records(self) -> None:
+        """Delete the listing and the archives of a run that does not start."""
         self._archive.close()
         for path in (self._archive.path, *self.folder.glob("left-out.*")):
             disk.remove_file(path)
-        self._listings.discard()
+        self._listings.delete_start()
 
     def close(self) -> None:
         self._archive.close()
@@ -164,7 +164,7 @@ class SealedFiles:
             self._archive.add_files(self.root, self.current)
 
     def accept_current(self) -> None:
-        """Keep edits that the user made between two steps; sealed files still have to be as at the start."""
+        """Scan the files, and accept edits that the user made between two steps, except those of sealed files."""
         self._scan()
         self.before_step = self.current
 
