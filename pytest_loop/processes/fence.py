@@ -104,7 +104,9 @@ class Fence:
             around = next((mounts[folder] for folder in parents if folder in mounts), "rw")
             if modes[path] != around:
                 mounts[path] = modes[path]
-        return [*(Mount(path, mode) for path, mode in mounts.items()), *self._list_hiding_mounts(mounts)][1:]
+        hiding_mounts = [*self._list_hiding_mounts(mounts)]
+        del mounts["/"]
+        return [*(Mount(path, mode) for path, mode in mounts.items()), *hiding_mounts]
 
     def _list_hiding_mounts(self, mounts: dict[str, str]) -> Iterator[Mount]:
         """Yield the hidden folder and, since a mount cannot be renamed, a mount for each folder around it."""

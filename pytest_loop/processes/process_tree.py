@@ -17,7 +17,7 @@ def die_with_parent() -> None:
 
 
 def end_children_with_parent() -> None:
-    """End this process and its children when its parent ends for any reason; the system says so by a signal."""
+    """End this process and its children when its parent ends for any reason."""
     parent = os.getppid()
 
     def end(*_: object) -> None:
@@ -35,7 +35,7 @@ def adopt_orphans() -> None:
 
 
 def can_find_children() -> bool:
-    """Return whether the system shows which processes are whose children."""
+    """Return whether the system lists the children of a process."""
     return _get_children_file(os.getpid()).exists()
 
 

@@ -118,7 +118,7 @@ class Server:
             return self._run_session(message["run"], files)
         self._end_children()
         send_message(self.driver, {"ended": True})
-        self.fingerprint.add_modules(self.preloader.run_while_idle(self.driver, self._end_children))
+        self.fingerprint.add_modules(self.preloader.load_while_idle(self.driver, self._end_children))
         return False
 
     def _run_session(self, request: dict[str, Any], files: list[int]) -> bool:

@@ -41,7 +41,7 @@ class Preloader:
         if request and PATCHING_PACKAGES.isdisjoint(request):
             self._requests = [*self._requests, request][-_MAX_REQUESTS:]
 
-    def run_while_idle(self, driver: socket.socket, end_children: Callable[[], None]) -> list[ModuleType]:
+    def load_while_idle(self, driver: socket.socket, end_children: Callable[[], None]) -> list[ModuleType]:
         """Load requested modules until the driver sends a message; return those that are new."""
         modules: list[ModuleType] = []
         if not self._requests or _has_message(driver, _IDLE_SECONDS):
