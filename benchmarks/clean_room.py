@@ -60,7 +60,7 @@ def make_checks(folder: Path) -> Iterator[dict[str, Callable[[], None]]]:
                 assert report.changed
 
         def read_stamps() -> None:
-            for path in project.list_sealed_paths() * 2:
+            for path in project.list_sealed_files() * 2:
                 make_entry(f"{folder}/{path}")
 
         yield {

@@ -194,7 +194,7 @@ class Start:
         readiness = assess_readiness(state, draft.choices, draft.context.project)
         facts_of_rules = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
         state = state.replace(draft=readiness.confirmed_draft.model_copy(update=facts_of_rules))
-        sealed = len(self.project.list_sealed_paths()) if self.project else 0
+        sealed = len(self.project.list_sealed_files()) if self.project else 0
         facts = DraftFacts(draft.find_origins(state), self.failing, sealed)
         is_detailed = self.console.look.verbosity > 0
         self.confirmation.print_draft(render_draft(state, facts, self.console.look))

@@ -104,7 +104,7 @@ class ClusterSession:
                 path: Piece(kind=entry.kind.value, digest=entry.digest, mode=entry.mode, size=entry.size)
                 for path, entry in entries.items()
             },
-            sealed=tuple(path for path in self.project.list_sealed_paths() if path in entries),
+            sealed=tuple(path for path in self.project.list_sealed_files() if path in entries),
             arguments=self.local.arguments,
             timeout=self.local.timeout,
             order=self.local.history.extend_order(order).model_copy(update=_STAYS_HERE),

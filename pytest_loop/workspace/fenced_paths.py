@@ -28,37 +28,37 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
-class SealedPaths:
-    """Sealed files and folders, relative to the project, and the number of sealed files that are none of these."""
+class ReadOnlyPaths:
+    """Sealed files and folders for a fence, relative to the project; `left_out` counts those beyond the limit."""
 
     paths: tuple[str, ...] = ()
     left_out: int = 0
 
 
-def list_sealed_paths(
+def select_read_only_paths(
     project: SealedFiles,
     written: Collection[str] | None,
     *,
     are_sources_open: bool = False,
     limit: int = MAX_PATHS,
-) -> SealedPaths:
-    """Return whole folders where every file is sealed, also a new one, and single files elsewhere.
+) -> ReadOnlyPaths:
+    """Return closed folders, in which every file is sealed, also a new one, and single sealed files elsewhere.
 
     `written` are files and folders (with a slash at the end) that sessions write, and which stay writable; None if that
     is unknown: then no folder is read-only. With `are_sources_open`, a formatter may write Python files.
     """
-    paths = _SealedTree(project, written, are_sources_open).list_paths()
+    paths = _ClosedFolders(project, written, are_sources_open).list_paths()
     first = sorted(paths, key=lambda path: (not path.endswith("/"), path.count("/"), path))[:limit]
-    return SealedPaths(tuple(first), len(paths) - len(first))
+    return ReadOnlyPaths(tuple(first), len(paths) - len(first))
 
 
-class _SealedTree:
+class _ClosedFolders:
     """Find the closed folders of a project, in which every file is sealed, also a new one."""
 
     def __init__(self, project: SealedFiles, written: Collection[str] | None, are_sources_open: bool) -> None:
         self._is_sealed = project.is_sealed
         self._entries = project.start.entries
-        self._sealed = project.list_sealed_paths()
+        self._sealed = project.list_sealed_files()
         sources = (path for path in self._sealed if are_sources_open and path.endswith(".py"))
         self._written = frozenset((*(written or ()), *sources))
         self._is_write_unknown = written is None
@@ -150,7 +150,7 @@ class WriteWatch:
 
     def __init__(self, project: SealedFiles) -> None:
         self._root = project.root
-        sealed = project.list_sealed_paths()
+        sealed = project.list_sealed_files()
         folders = {folder for path in sealed for folder in list_parents(path)}
         root = project.root.resolve()
         names = (*sealed, *folders, *list_environment_paths(root), *list_git_paths(root))

@@ -30,12 +30,12 @@ _NO_PATTERNS = PathPatterns(())
 
 
 class SealedFiles:
-    """The project's files at the start of a run (`start`) and now (`current`).
+    """The project's files at the start of a run (`start`), of the current step (`before_step`), and now (`current`).
 
-    Sealed files stay as they were at the start. If there are patterns in `allow`, agents may change only files that
-    match; all others stay as they were when the step began (`before_step`). Edits of the user between two steps are
-    kept, and so are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions
-    search modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
+    Sealed files stay as they were at the start of the run. With patterns in `allow`, agents may change only files that
+    match; all others stay as they were at the start of the step. Edits of the user between two steps are kept, and so
+    are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions search
+    modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class SealedFiles:
 
         return compute_diff(before, self.current, read_content, self.read_current_content, limit).diff
 
-    def list_sealed_paths(self) -> list[str]:
+    def list_sealed_files(self) -> list[str]:
         """Return the sealed files at the start of the run."""
         cached = self._sealed_paths
         if cached is None or cached[0] is not self.start or cached[1] is not self.sealed:

@@ -63,7 +63,7 @@ def make_launcher(
     return WarmLauncher(arguments, root, installed_before, mode == "warm", print_line)
 
 
-class _ServerProcess(ForkedProcess):
+class _ForkedSession(ForkedProcess):
     """A session that the server has forked."""
 
     ends_descendants = True
@@ -152,7 +152,7 @@ class ForkServer:
         finally:
             close_files((child_stdout, child_stderr))
         if "pid" in reply:
-            return _ServerProcess(self, int(reply["pid"]), stdout, stderr)
+            return _ForkedSession(self, int(reply["pid"]), stdout, stderr)
         close_files((stdout, stderr))
         return None
 
@@ -195,7 +195,7 @@ class WarmLauncher:
         return self._server is not None and self._server.fence == fence
 
     def start(self, command: child.Command, mark: str) -> child.Child:
-        for _ in range(2):
+        for _ in range(2):  # the second server is new: a file that the first one loaded has changed
             server = self._ensure_server(command)
             if server is None:
                 break

@@ -27,7 +27,7 @@ _MAX_REQUESTS = 16
 class Preloader:
     """Load modules that were installed before a time, each after a trial in a forked process.
 
-    A request is the list of modules that one process imported, in order.
+    A request lists the modules that one session or worker imported, in order.
     """
 
     locations: Locations
