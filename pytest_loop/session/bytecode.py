@@ -27,14 +27,14 @@ _Signature = tuple[int, int, int]
 class BytecodeCache:
     """A folder for `PYTHONPYCACHEPREFIX`, cleared of untrusted bytecode before every session.
 
-    Trusted is the bytecode of installed modules that this process had loaded when the run began. In a new run, so is
-    what the first session compiled, because no agent had edited anything yet: for a file of the project, until it is
-    written again.
+    The cache trusts the bytecode of installed modules that this process had loaded when the run began. In a new run, it
+    also trusts what the first session compiled, because no agent had edited anything yet: for a file of the project,
+    until that file is written again.
     """
 
-    def __init__(self, root: Path, *, is_new: bool) -> None:
+    def __init__(self, root: Path, *, is_new_run: bool) -> None:
         self._locations = Locations(root)
-        self._is_new = is_new
+        self._is_new_run = is_new_run
         self._session_count = 0
         self._started = time.time_ns()
         self._installed_bytecode = dict(self._read_installed_bytecode())
@@ -49,7 +49,7 @@ class BytecodeCache:
     def prepare(self, *, is_cold: bool = True) -> Path:
         """Clear the folder and return it; for a cold session, also add the bytecode of installed modules."""
         self._session_count += 1
-        if self._session_count == 2 and self._is_new:
+        if self._session_count == 2 and self._is_new_run:
             self._trust_first_session()
         self._forget_edited()
         try:
