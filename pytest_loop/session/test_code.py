@@ -30,9 +30,7 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
     replaced: set[str] = set()
     for item in items:
         if isinstance(item, pytest.Function):
-            layers = list(_list_layers(item.obj))
-            source = _read_source(item.path)
-            if not source.has_function(layers):
+            if not _read_source(item.path).has_function(list(_list_layers(item.obj))):
                 replaced.add(item.nodeid.partition("[")[0])
         elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
             source = _read_source(item.path)
@@ -40,13 +38,13 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
                 replaced.add(item.nodeid)
     for module in modules:
         path = Path(module.__file__ or "")
-        source = _read_source(path)
-        replaced |= {f"{_shorten(path, root)}::{name}" for name in source.find_changes(vars(module))}
-    paths = {name: _find_support_file(name, root) for name in list_imports(modules)}
-    replaced_modules = (
-        path for name, path in paths.items() if path and getattr(sys.modules[name], "__file__", "") != str(path)
-    )
-    return frozenset(replaced.union(_shorten(path, root) for path in replaced_modules))
+        changes = _read_source(path).find_changes(vars(module))
+        replaced |= {f"{_shorten(path, root)}::{name}" for name in changes}
+    for name in list_imports(modules):
+        file = _find_support_file(name, root)
+        if file and getattr(sys.modules[name], "__file__", "") != str(file):
+            replaced.add(_shorten(file, root))
+    return frozenset(replaced)
 
 
 def list_imports(modules: Iterable[ModuleType]) -> set[str]:
