@@ -18,7 +18,7 @@ from side_by_side import format_spread, make_parser, render_table
 from warm_sessions import make_project
 
 from pytest_loop.workspace.clean_room import CleanRoom
-from pytest_loop.workspace.environment import find_changed_packages
+from pytest_loop.workspace.environment import find_changed_package_files
 from pytest_loop.workspace.left_out_files import make_entry
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -60,13 +60,13 @@ def make_checks(folder: Path) -> Iterator[dict[str, Callable[[], None]]]:
                 assert report.changed
 
         def read_stamps() -> None:
-            for path in project.list_sealed_paths() * 2:
+            for path in project.list_sealed_files() * 2:
                 make_entry(f"{folder}/{path}")
 
         yield {
             "clean room": enter_room,
             "sealed files": read_stamps,
-            "packages": lambda: _check(find_changed_packages(folder, since)),
+            "packages": lambda: _check(find_changed_package_files(folder, since)),
         }
     finally:
         room.close()

@@ -81,7 +81,7 @@ def make_evaluation(comparison: Comparison, folder: Path, fence: Fence | None) -
 @contextmanager
 def make_agent(_comparison: Comparison, folder: Path, fence: Fence | None) -> Iterator[Callable[[], None]]:
     """Yield a function that starts an agent, which ends at once, and searches for processes that it left."""
-    yield lambda: _check(run_command(Command(["true"], folder, 60.0, is_thorough=True, fence=fence)).exit_code)
+    yield lambda: _check(run_command(Command(["true"], folder, 60.0, ends_detached=True, fence=fence)).exit_code)
 
 
 def _check(exit_code: int) -> None:

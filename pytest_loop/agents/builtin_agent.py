@@ -78,7 +78,7 @@ class BuiltinAgent:
         def run() -> None:
             nonlocal problem
             words = remedy.command if remedy.shell else shlex.split(remedy.command)
-            command = Command(words, root / remedy.folder, _REMEDY_TIMEOUT, is_thorough=True, fence=watch.fence)
+            command = Command(words, root / remedy.folder, _REMEDY_TIMEOUT, ends_detached=True, fence=watch.fence)
             try:
                 run_command(replace(command, should_continue=watch.should_continue))
             except CannotStartError as error:

@@ -26,7 +26,7 @@ from pytest_loop.processes.child import (
     find_program_problem,
     run_command,
 )
-from pytest_loop.processes.fence import supervise
+from pytest_loop.processes.fence import make_supervisor_fence
 
 
 class CommandAgent:
@@ -107,8 +107,8 @@ def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResul
 
 def run_limited_command(command: Command, watch: Watch) -> CommandResult:
     """Run the command of an agent within the limits of a request; no process of it stays behind."""
-    fence = watch.fence or supervise()
-    command = replace(command, output_limit=MAX_ANSWER_BYTES, is_thorough=True, fence=fence)
+    fence = watch.fence or make_supervisor_fence()
+    command = replace(command, output_limit=MAX_ANSWER_BYTES, ends_detached=True, fence=fence)
     try:
         return run_command(replace(command, should_continue=watch.should_continue))
     except CannotStartError as error:

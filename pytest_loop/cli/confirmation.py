@@ -47,7 +47,7 @@ class Confirmation:
             fence = plan_fence(self.settings, self.store.root, project, state)
             self.print_draft(fence.render_draft(is_verbose=self.settings.verbosity > 0))
             if self.settings.verbosity > 0:
-                self.print_draft(f"sealed: {path}" for path in project.list_sealed_paths())
+                self.print_draft(f"sealed: {path}" for path in project.list_sealed_files())
         self.print_draft(list_unobservable_limits(state.setup.agents, state.setup.limits))
         if is_detached and not self.settings.start.yes:
             self.print_draft(["works in the background"])

@@ -15,7 +15,7 @@ from pytest_loop.inference.task_intent import asks_for_more, classify_task, find
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.workspace.seal import ACCEPTANCE_FILES, open_for_new_tests
+from pytest_loop.workspace.seal import ACCEPTANCE_FILES, exempt_new_tests
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Tasks that ask for something that does not exist yet, so that a rule must fail before the first edit.
@@ -53,7 +53,7 @@ def choose_first_step(
 def begin_with_tests(state: RunState, project: SealedFiles) -> RunState:
     """Seal everything but new tests, which the agent writes first, and return the state of the run."""
     seal = state.setup.seal or Seal()
-    patterns = open_for_new_tests(seal.patterns, project.start.entries)
+    patterns = exempt_new_tests(seal.patterns, project.start.entries)
     files = project.reseal(patterns, ACCEPTANCE_FILES)
     changes = {"patterns": patterns, "allow": ACCEPTANCE_FILES, "files": files}
     return state.replace(work_seal=seal, seal=seal.model_copy(update=changes), edits_first=False)

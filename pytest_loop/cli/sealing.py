@@ -22,13 +22,13 @@ from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_writable_paths
 from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import do_all_fail
+from pytest_loop.session.repeat import confirm_failures
 from pytest_loop.session.result import BaselineResult, SessionResult
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.clean_room import CleanRoom
-from pytest_loop.workspace.environment import find_changed_packages
+from pytest_loop.workspace.environment import find_changed_package_files
 from pytest_loop.workspace.fenced_paths import WriteWatch
 from pytest_loop.workspace.file_tree import compare_trees
 from pytest_loop.workspace.ignored_files import find_ignored_sources
@@ -140,7 +140,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     before = project.start
     watch, started = WriteWatch(project), time.time_ns()
     first = _evaluate_baseline(state, session)
-    written = watch.find_written()
+    written = watch.find_written_paths()
     reads = [(path, owner) for path, owner in first.result.reads if not is_written_since(project.root / path, started)]
     read_patterns = find_read_patterns(project, reads, first.result.plugin_files)
     project.extend_seal(read_patterns, ())
@@ -192,10 +192,10 @@ def _needs_second_session(draft: RunDraft, first: BaselineSession, project: Seal
         return True
     if session.fence and any(map(project.is_sealed, first.result.opened_to_write)):
         return True
-    if session.fence and find_changed_packages(settings.root, started, resolve_writable_paths(settings)):
+    if session.fence and find_changed_package_files(settings.root, started, resolve_writable_paths(settings)):
         return True
     order = SessionOrder(phase=Phase.B)
-    return not do_all_fail(session, order, settings.root, first.result.failed_items)
+    return not confirm_failures(session, order, settings.root, first.result.failed_items)
 
 
 class BaselineSession(NamedTuple):

@@ -193,7 +193,7 @@ class Start:
         readiness = assess_readiness(state, draft.choices, draft.context.project)
         gaps = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
         state = state.replace(draft=readiness.confirmed_draft.model_copy(update=gaps))
-        sealed = len(self.project.list_sealed_paths()) if self.project else 0
+        sealed = len(self.project.list_sealed_files()) if self.project else 0
         facts = DraftFacts(draft.find_origins(state), self.failing_count, sealed)
         is_detailed = self.console.look.verbosity > 0
         self.confirmation.print_draft(render_draft(state, facts, self.console.look))
@@ -254,7 +254,7 @@ class Start:
     def _seal_and_evaluate(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
         """Seal the files that decide verdicts, and take the baseline; both again for a draft that the user revised."""
         if self.project:
-            self.project.discard()
+            self.project.delete_records()
         self.project = seal_files(draft, state, files)
         draft.session.bytecode = self.sessions.bytecode or self.sessions.cache_bytecode(is_new=True)
         if state.setup.target is Target.ARTIFACT:
@@ -296,5 +296,5 @@ class Start:
 
     def _discard_seal(self) -> None:
         if self.project:
-            self.project.discard()
+            self.project.delete_records()
             self.project = None

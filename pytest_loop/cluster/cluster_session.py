@@ -24,7 +24,7 @@ from pytest_loop.core.model.rules import Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.session.history import is_failure
-from pytest_loop.session.repeat import repeat_items
+from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionStoppedError, SubprocessSession
 from pytest_loop.workspace.file_scan import read_entry, scan_files
@@ -104,7 +104,7 @@ class ClusterSession:
                 path: Piece(kind=entry.kind.value, digest=entry.digest, mode=entry.mode, size=entry.size)
                 for path, entry in entries.items()
             },
-            sealed=tuple(path for path in self.project.list_sealed_paths() if path in entries),
+            sealed=tuple(path for path in self.project.list_sealed_files() if path in entries),
             arguments=self.local.arguments,
             timeout=self.local.timeout,
             order=self.local.history.extend_order(order).model_copy(update=_STAYS_HERE),
@@ -226,7 +226,7 @@ class ClusterSession:
         before = self.local.history.extend_order(order).failed_before
         asking = {item for item, piece in result.evidence.items() if piece.outcome is Outcome.ASSUMED}
         if new := tuple(sorted(asking | result.failing.difference(before))):
-            again = repeat_items(self.local, order, self.project.root, new)
+            again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:
                 result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
                 result.failing = {item for item, piece in result.evidence.items() if is_failure(piece)}

@@ -59,8 +59,8 @@ class Command:
     """A command and its limits. A list of words runs without a shell, a string with one.
 
     `output_limit` is the number of bytes kept of each stream. `should_continue` is polled while the command runs.
-    `is_thorough` also ends processes that left the process group, which reads the environment of every process of the
-    machine; otherwise that happens only if one of them keeps the pipes open. With a `fence` no process is left.
+    `ends_detached` also ends processes that left the process group; without it, only if one of them keeps a pipe open.
+    That search reads the environment of every process of the machine. A `fence` ends all processes anyway.
     """
 
     words: Sequence[str] | str
@@ -73,7 +73,7 @@ class Command:
     pass_fds: tuple[int, ...] = ()
     on_output: Callable[[bytes], None] | None = None
     should_continue: Callable[[], bool] | None = None
-    is_thorough: bool = False
+    ends_detached: bool = False
     fence: Fence | None = None
 
 
@@ -177,7 +177,7 @@ class _RunningCommand:
 
     def _end_stragglers(self, pipes: Pipes) -> None:
         """Read the rest of the output, and end processes that left the group."""
-        if self.command.is_thorough and not getattr(self.process, "ends_descendants", False):
+        if self.command.ends_detached and not getattr(self.process, "ends_descendants", False):
             end_marked_processes(self.mark)
         for seconds in (4 * POLL_INTERVAL, GRACE_PERIOD):
             deadline = Deadline(seconds)
@@ -208,7 +208,7 @@ def start_process(command: Command, mark: str) -> Child:
 
 
 def _check_program(command: Command, program: str) -> None:
-    """Raise `CannotStartError` if a program is missing: inside of a fence, the error would be one of the wrapper."""
+    """Raise `CannotStartError` if a program is missing: the wrapper of a fence would only report its own error."""
     problem = find_program_problem(program, command.cwd, command.env) if command.cwd.is_dir() else None
     if problem:
         raise CannotStartError(problem)

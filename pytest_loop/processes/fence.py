@@ -104,10 +104,12 @@ class Fence:
             around = next((mounts[folder] for folder in parents if folder in mounts), "rw")
             if modes[path] != around:
                 mounts[path] = modes[path]
-        return [*(Mount(path, mode) for path, mode in mounts.items()), *self._hide(mounts)][1:]
+        hiding_mounts = [*self._list_hiding_mounts(mounts)]
+        del mounts["/"]
+        return [*(Mount(path, mode) for path, mode in mounts.items()), *hiding_mounts]
 
-    def _hide(self, mounts: dict[str, str]) -> Iterator[Mount]:
-        """Yield the mounts for the hidden folder; a mount cannot be renamed."""
+    def _list_hiding_mounts(self, mounts: dict[str, str]) -> Iterator[Mount]:
+        """Yield the hidden folder and, since a mount cannot be renamed, a mount for each folder around it."""
         if self.hidden and Path(self.hidden).is_dir():
             home = os.path.realpath(Path.home())
             folders = [str(folder) for folder in PurePath(self.hidden).parents]
@@ -147,7 +149,7 @@ def _wrap_with_unshare(fence: Fence, words: Words, has_own_pids: bool, dies_with
 
 
 def _wrap_with_supervisor(fence: Fence, words: Words, _has_own_pids: bool, dies_with_parent: bool) -> list[str]:
-    """Return the command of a parent that ends what is left behind, and restricts writing with Landlock."""
+    """Return the command of a supervisor that ends processes left behind, and may restrict writing with Landlock."""
     paths = list_writable_parts(fence) if fence.tool is FenceTool.LANDLOCK else ()
     package = str(Path(__file__).parents[2])
     script = (
@@ -196,8 +198,8 @@ def _contains(folder: str, path: str) -> bool:
 
 
 @cache
-def supervise() -> Fence | None:
-    """Return a fence that keeps nothing from being written, and ends every process; None if that is impossible here."""
+def make_supervisor_fence() -> Fence | None:
+    """Return a fence that only ends processes, and allows all writing; None if that is impossible here."""
     return Fence(FenceTool.SUPERVISOR, ()) if sys.platform == "linux" and can_find_children() else None
 
 
@@ -210,22 +212,22 @@ class Probe(NamedTuple):
 
 @cache
 def probe_tools() -> Probe:
-    """Try the tools until one keeps a process from writing; the answer holds for this process and its children."""
+    """Try the tools until one keeps a process from writing."""
     if sys.platform != "linux":
         return Probe(None, f"{sys.platform} has no fence that pytest-loop knows")
     if not can_find_children():
         return Probe(None, "the system does not show which processes are whose children")
     problems = []
     for tool in (FenceTool.BUBBLEWRAP, FenceTool.UNSHARE, FenceTool.LANDLOCK):
-        problem = find_problem(tool)
+        problem = find_tool_problem(tool)
         if not problem:
             return Probe(tool)
         problems.append(problem)
     return Probe(None, "; ".join(problems))
 
 
-def find_problem(tool: FenceTool) -> str:
-    """Return why a tool does not work here; empty if it does."""
+def find_tool_problem(tool: FenceTool) -> str:
+    """Try a tool, and return why it does not work here; empty if it does."""
     from pytest_loop.processes import landlock  # for runs only: sessions must start quickly
 
     if tool is FenceTool.LANDLOCK and landlock.detect_version() < _MIN_LANDLOCK:

@@ -1,8 +1,7 @@
-"""The parent of processes: it ends what they leave behind, and exits like the first of them.
+"""Supervise a command: end the processes that it leaves behind, and exit with its code.
 
-Landlock restricts what they write if there are paths for that.
-
-Runs before the packages of the environment are on the path, so that it starts quickly.
+If there are paths, Landlock allows writing only there. The supervisor runs without the packages of the environment, so
+that it starts quickly.
 """
 
 from __future__ import annotations

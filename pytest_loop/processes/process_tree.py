@@ -17,7 +17,7 @@ def die_with_parent() -> None:
 
 
 def end_children_with_parent() -> None:
-    """End this process and its children when its parent ends for any reason; the system says so by a signal."""
+    """End this process and its children when its parent ends for any reason."""
     parent = os.getppid()
 
     def end(*_: object) -> None:
@@ -35,19 +35,19 @@ def adopt_orphans() -> None:
 
 
 def can_find_children() -> bool:
-    """Return whether the system shows which processes are whose children."""
-    return _get_list(os.getpid()).exists()
+    """Return whether the system lists the children of a process."""
+    return _get_children_file(os.getpid()).exists()
 
 
 def find_children(pid: int | None = None) -> set[int]:
     """Return the pids of the children of a process, or of this one; none if it has ended."""
     try:
-        return {int(child) for child in _get_list(pid or os.getpid()).read_text(encoding="ascii").split()}
+        return {int(child) for child in _get_children_file(pid or os.getpid()).read_text(encoding="ascii").split()}
     except OSError:
         return set()
 
 
-def _get_list(pid: int) -> Path:
+def _get_children_file(pid: int) -> Path:
     return Path(f"/proc/{pid}/task/{pid}/children")
 
 

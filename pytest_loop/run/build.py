@@ -23,7 +23,7 @@ def build_files(
     try:
         words = shlex.split(command)
         result = run_command(
-            Command(words, folder, timeout, is_thorough=True, fence=fence, should_continue=should_continue)
+            Command(words, folder, timeout, ends_detached=True, fence=fence, should_continue=should_continue)
         )
     except (CannotStartError, ValueError) as error:
         return f"loop_build = {command}: {error}"

@@ -16,7 +16,7 @@ from pytest_loop.run.build import build_files
 from pytest_loop.run.context import RunContext
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.workspace.clean_room import RoomReport
-from pytest_loop.workspace.environment import find_changed_packages
+from pytest_loop.workspace.environment import find_changed_package_files
 from pytest_loop.workspace.left_out_files import make_entry
 
 # Judging a quicker suite twice costs less than starting every session anew.
@@ -102,13 +102,13 @@ class DecidingEvaluation:
         if not seal.taken_at or fence.sealing_tool:
             return
         opened = (*seal.opened, *fence.opened)
-        if changed := find_changed_packages(self.context.project.root, seal.taken_at, opened):
+        if changed := find_changed_package_files(self.context.project.root, seal.taken_at, opened):
             detail = f"{list_names(changed, _MAX_NAMES)} changed; --loop-fence-allow PATH permits installs"
             yield SealFinding(kind="site", rule="the environment", detail=detail)
 
     def _read_stamps(self) -> dict[str, object]:
         project = self.context.project
-        entries = ((path, make_entry(os.path.join(project.root, path))) for path in project.list_sealed_paths())  # noqa: PTH118
+        entries = ((path, make_entry(os.path.join(project.root, path))) for path in project.list_sealed_files())  # noqa: PTH118
         return {path: entry.stamp if entry else None for path, entry in entries}
 
     def _compare_stamps(self, before: dict[str, object]) -> Iterator[SealFinding]:

@@ -64,7 +64,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         except AgentError as error:
             failure = error
         after = _read_copy(copy)
-        rewrites = counter.find_most(copy.parent)
+        rewrites = counter.find_most_edited(copy.parent)
     if failure and (after is None or after == before):
         raise failure
     reply = _read_exit_signal(reply, is_document=after is None or after == before)
@@ -116,7 +116,7 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
         else:
             counter = count_project_edits(project)
             reply = _watch_edits(context, counter).ask(step, context.agent)
-            rewrites = counter.find_most(project.root)
+            rewrites = counter.find_most_edited(project.root)
     except StopRequestedError:
         raise
     except AgentError as error:

@@ -24,7 +24,7 @@ from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.judge_service import JudgeService
-from pytest_loop.session.repeat import repeat_items
+from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
@@ -101,7 +101,7 @@ class Evaluator:
             return None
         order = self._build_order(None, can_reuse=False, is_deciding=False, stop_early=stop_early)
         names = tuple(rule.id for rule in unmet)
-        result = repeat_items(self.context.session, order, self.context.project.root, names)
+        result = run_items_alone(self.context.session, order, self.context.project.root, names)
         if result is None or result.problems:
             return None
         self.session_result = result

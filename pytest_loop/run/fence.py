@@ -21,7 +21,7 @@ from pytest_loop.workspace.fenced_paths import (
     list_cache_folders,
     list_environment_paths,
     list_git_paths,
-    list_sealed_paths,
+    select_read_only_paths,
 )
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -139,7 +139,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     are_sources_open = has_command and state.setup.target is Target.WORKSPACE
     outside = [path for path in written or () if Path(path).is_absolute()]
     root = settings.root.resolve()
-    sealed = list_sealed_paths(project, written, are_sources_open=are_sources_open)
+    sealed = select_read_only_paths(project, written, are_sources_open=are_sources_open)
     return RunFence(
         tool,
         sealed=sealed.paths,

@@ -56,7 +56,7 @@ class SessionFactory:
 
     def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
         """Give all later sessions a bytecode cache, and return it; that of a new run trusts the first session."""
-        self.bytecode = BytecodeCache(self.settings.root, is_new=is_new)
+        self.bytecode = BytecodeCache(self.settings.root, is_new_run=is_new)
         return self.bytecode
 
     def _print(self, line: str) -> None:

@@ -21,11 +21,10 @@ from pytest_loop.core.model.rules import SessionPlan
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.context import RunContext
-from pytest_loop.session.interference import CAUGHT, EXECUTES
+from pytest_loop.session.interference import CAUGHT_FAILURE, EXECUTES_TEXT
 from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.environment import find_opened_site_folders, hash_outer_configuration, hash_site_files
 from pytest_loop.workspace.ignored_files import find_ignored_sources
-from pytest_loop.workspace.new_files import is_test_path
 from pytest_loop.workspace.path_patterns import PathPatterns
 from pytest_loop.workspace.project_changes import ProjectChanges
 from pytest_loop.workspace.seal import is_test_module
@@ -145,14 +144,14 @@ class TamperingSearch:
         if PathPatterns(self.seal.named).matches(source.path):
             return False  # the task wants it to be edited
         reads = {path for path, _ in self.session_result.reads}
-        is_new_test = source.before is None and is_test_path(source.path)
+        is_new_test = source.before is None and is_test_module(source.path)
         return source.path in reads or not reads or (self._is_linted and not is_new_test)
 
     def _find_read_tests(self) -> Iterator[SealFinding]:
         """Yield changed sources that read a test: its values may be their answers."""
         changed = {source.path for source in self.sources}
         for path, owner in sorted(self.session_result.reads):
-            if owner in changed and is_test_path(path) and not is_test_path(owner):
+            if owner in changed and is_test_module(path) and not is_test_module(owner):
                 yield SealFinding(kind=UNVERIFIED, path=owner, detail=f"it reads {path}")
 
     def _find_changed_doctests(self) -> Iterator[SealFinding]:
@@ -168,9 +167,9 @@ class TamperingSearch:
         changed = {source.path for source in self.sources}
         for path, text in sorted(self.session_result.interference.difference(self.seal.interference)):
             is_known = path in self.project.start.entries and path not in changed
-            if text == CAUGHT:  # perhaps for good: a test may try again
+            if text == CAUGHT_FAILURE:  # perhaps for good: a test may try again
                 yield SealFinding(kind=UNVERIFIED, path=path, detail=text)
-            elif not is_known and (self._is_linted or text != EXECUTES):
+            elif not is_known and (self._is_linted or text != EXECUTES_TEXT):
                 yield SealFinding(kind="interference", path=path, rule="" if path else "the session", detail=text)
 
     def _find_ignored_sources(self) -> Iterator[SealFinding]:

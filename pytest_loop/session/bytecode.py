@@ -1,4 +1,4 @@
-"""A bytecode cache for sessions, in which no forged module and none of an edited file can stay."""
+"""A bytecode cache for sessions that keeps neither forged nor outdated bytecode."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from pytest_loop.session.locations import Locations
 
 BYTECODE_VARIABLE = "PYTHONPYCACHEPREFIX"
-# How the bytecode of plugins ends, in which pytest has rewritten the assertions.
-_REWRITTEN = f"-pytest-{pytest.__version__}.pyc"
+# pytest gives this suffix to the bytecode of plugins with rewritten assertions.
+_REWRITTEN_SUFFIX = f"-pytest-{pytest.__version__}.pyc"
 # A file written within one tick of the disk's clock may look older than it is.
 _CLOCK_TICK = 2_000_000_000
 
@@ -25,31 +25,31 @@ _Signature = tuple[int, int, int]
 
 
 class BytecodeCache:
-    """A folder for `PYTHONPYCACHEPREFIX`, cleared before every session.
+    """A folder for `PYTHONPYCACHEPREFIX`, cleared of untrusted bytecode before every session.
 
-    Bytecode of installed modules stays if this process had loaded it when the run began. In a new run nothing was
-    edited yet when the first session compiled its modules: their bytecode stays too, for files of the project as long
-    as they are not written again.
+    The cache trusts the bytecode of installed modules that this process had loaded when the run began. In a new run, it
+    also trusts what the first session compiled, because no agent had edited anything yet: for a file of the project,
+    until that file is written again.
     """
 
-    def __init__(self, root: Path, *, is_new: bool) -> None:
+    def __init__(self, root: Path, *, is_new_run: bool) -> None:
         self._locations = Locations(root)
-        self._is_new = is_new
-        self._sessions = 0
+        self._is_new_run = is_new_run
+        self._session_count = 0
         self._started = time.time_ns()
-        self._loaded = dict(self._read_loaded())
+        self._installed_bytecode = dict(self._read_installed_bytecode())
         self._create_folder()
 
     def _create_folder(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
         self._trusted: dict[str, _Signature] = {}
         self._sources: dict[str, tuple[str, _Signature]] = {}
-        self._is_full = False
+        self._is_filled = False
 
-    def prepare(self, *, is_full: bool = True) -> Path:
-        """Return the cleared folder; with `is_full`, it holds what a cold session imports."""
-        self._sessions += 1
-        if self._sessions == 2 and self._is_new:
+    def prepare(self, *, is_cold: bool = True) -> Path:
+        """Clear the folder and return it; for a cold session, also add the bytecode of installed modules."""
+        self._session_count += 1
+        if self._session_count == 2 and self._is_new_run:
             self._trust_first_session()
         self._forget_edited()
         try:
@@ -57,8 +57,8 @@ class BytecodeCache:
         except OSError:  # a session has replaced the folder
             self._folder.cleanup()
             self._create_folder()
-        if is_full and not self._is_full:
-            self._fill()
+        if is_cold and not self._is_filled:
+            self._add_installed_bytecode()
         return Path(self._folder.name)
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class BytecodeCache:
                     self._trusted[path] = _get_signature(path)
 
     def _add_source(self, path: str, folder: str, name: str) -> bool:
-        """Remember the source of bytecode, and return whether it was written before the first session."""
+        """Remember the source file of bytecode; return whether it was written before the first session."""
         source = folder + name.partition(f".{sys.implementation.cache_tag}")[0] + ".py"
         try:
             status = os.lstat(source)
@@ -111,19 +111,19 @@ class BytecodeCache:
                 else:
                     _remove_folder(entry.path)
 
-    def _read_loaded(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the bytecode of installed modules in this process, by its place in the folder."""
+    def _read_installed_bytecode(self) -> Iterator[tuple[str, bytes]]:
+        """Yield relative path and bytecode of each installed module in this process."""
         for module in list(sys.modules.values()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.cached and spec.origin and self._locations.is_installed(spec.origin):
                 folder = os.path.dirname(os.path.abspath(spec.origin)).lstrip(os.sep)
-                for cached in (spec.cached, spec.cached.removesuffix(".pyc") + _REWRITTEN):
+                for cached in (spec.cached, spec.cached.removesuffix(".pyc") + _REWRITTEN_SUFFIX):
                     with suppress(OSError), open(cached, "rb") as file:
                         yield os.path.join(folder, os.path.basename(cached)), file.read()
 
-    def _fill(self) -> None:
-        self._is_full = True
-        for place, data in self._loaded.items():
+    def _add_installed_bytecode(self) -> None:
+        self._is_filled = True
+        for place, data in self._installed_bytecode.items():
             path = os.path.join(self._folder.name, place)
             with suppress(OSError):  # it exists, or is compiled again
                 os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.session.interference import CAUGHT, InterferenceWatch
+from pytest_loop.session.interference import CAUGHT_FAILURE, InterferenceWatch
 
-# Comparison helpers of a library that many tests use.
-_HELPERS = ("assert_equal", "assert_array_equal", "assert_allclose")
+_NUMPY_ASSERTIONS = ("assert_equal", "assert_array_equal", "assert_allclose")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Canary:
-    """Run failing items before, among and after all others, report whether they failed, and look for interference.
+    """Run failing items before, among and after all others, and look for interference.
 
-    The random `token` chooses names and places, so that code under test cannot tell these items from others.
+    `report` gets whether all of them failed. The random `token` chooses their names and places, so that code under test
+    cannot tell them from other items.
     """
 
     def __init__(self, token: str, watch: InterferenceWatch, report: Callable[[bool], None]) -> None:
@@ -29,24 +29,24 @@ class Canary:
         self._watch = watch
         self._report = report
         self._random = random.Random(token)  # noqa: S311 - nothing is encrypted
-        self._place = ""
+        self._middle_nodeid = ""
         self._has_failed_assertion = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        self._place = self._random.choice(session.items).nodeid if session.items else ""
-        self._run(session)
+        self._middle_nodeid = self._random.choice(session.items).nodeid if session.items else ""
+        self._run_canaries(session)
         try:
             return (yield)
         finally:
-            self._run(session)
+            self._run_canaries(session)
             self._watch.check(is_end=True)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         result = yield
-        if item.nodeid == self._place:
-            self._run(item.session)
+        if item.nodeid == self._middle_nodeid:
+            self._run_canaries(item.session)
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -55,17 +55,17 @@ class Canary:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        self._watch.check_core()
+        self._watch.check_outcome_code()
         if self._has_failed_assertion and call.when == "call" and call.excinfo is None:
-            self._watch.found.add((item.nodeid, CAUGHT))
+            self._watch.interference.add((item.nodeid, CAUGHT_FAILURE))
         self._has_failed_assertion = False
         return (yield)
 
-    def _run(self, session: pytest.Session) -> None:
+    def _run_canaries(self, session: pytest.Session) -> None:
         self._watch.check(is_end=False)
-        self._report(all(self._fails(session, test) for test in _list_failing_tests(self._token)))
+        self._report(all(self._does_fail(session, test) for test in _list_failing_tests(self._token)))
 
-    def _fails(self, session: pytest.Session, test: Callable[[], object]) -> bool:
+    def _does_fail(self, session: pytest.Session, test: Callable[[], object]) -> bool:
         item = self._make_item(session, test)
         hook = item.ihook
         reports = []
@@ -79,7 +79,7 @@ class Canary:
         return bool(reports[1].outcome == "failed" and self._token in reports[1].longreprtext)
 
     def _make_item(self, session: pytest.Session, test: Callable[[], object]) -> pytest.Function:
-        """Return an item that is named like one of the session, and seems to be beside it."""
+        """Return an item with a name and a path like those of an item in the session."""
         model = self._random.choice(session.items) if session.items else None
         path = model.path if model else session.path / "test_it.py"
         name = model.name.partition("[")[0] if model else "test_it"
@@ -102,13 +102,17 @@ class _CanaryItem(pytest.Function):
 
 
 def _list_failing_tests(token: str) -> Iterator[Callable[[], object]]:
-    """Yield tests that must fail, each by another way of testing, with the token in their message."""
+    """Yield tests that must fail with the token in their message, one for each way of testing."""
     yield partial(_fail_plainly, token)
     yield partial(_fail_to_raise, token)
     yield partial(_fail_approximately, token)
     yield partial(unittest.TestCase().assertEqual, token, "")
-    testing = sys.modules.get("numpy.testing")
-    yield from (partial(getattr(testing, name), 1, 2, err_msg=token) for name in _HELPERS if hasattr(testing, name))
+    numpy_testing = sys.modules.get("numpy.testing")
+    yield from (
+        partial(getattr(numpy_testing, name), 1, 2, err_msg=token)
+        for name in _NUMPY_ASSERTIONS
+        if hasattr(numpy_testing, name)
+    )
 
 
 def _fail_plainly(token: str) -> None:

@@ -67,5 +67,5 @@ class Channel:
 
 
 def _can_interfere(plugin: object) -> bool:
-    """Return whether there is such a plugin, and the session did not add it itself to run tests in workers."""
+    """Return whether a plugin is registered, and neither pytest-loop nor xdist added it."""
     return plugin is not None and type(plugin).__module__.partition(".")[0] not in _OWN_PACKAGES

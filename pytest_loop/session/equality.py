@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-# Values that differ from each other; nothing that is right equals both of a pair.
+# Pairs of different values: no correct object equals both.
 _PAIRS: tuple[tuple[Any, Any], ...] = (
     (object(), object()),
     (7919, 104729),
@@ -21,7 +21,7 @@ _PAIRS: tuple[tuple[Any, Any], ...] = (
 
 
 class _Unknown:
-    """An object whose attributes are all there; nothing can be computed with them."""
+    """An object that has every attribute, none of which supports an operation."""
 
     def __getattr__(self, name: str) -> _Unknown:
         if name.startswith("__"):
@@ -30,7 +30,7 @@ class _Unknown:
 
 
 def equals_everything(kind: Any) -> bool:
-    """Return whether an object of a class claims to equal two values that differ, made without its constructor."""
+    """Return whether an object of a class, made without its constructor, claims to equal two different values."""
     compare: Callable[[Any, Any], Any] = kind.__eq__
     candidates: list[Any] = [_Unknown()]
     with suppress(Exception):  # a class may raise anything
@@ -62,11 +62,11 @@ def _is_equal(compare: Callable[[Any, Any], Any], candidate: Any, value: Any) ->
 def list_classes() -> Iterator[type]:
     """Yield all classes; a class that has just been dropped may be among them."""
     waiting: list[type] = [object]
-    seen: set[int] = set()  # a metaclass may forbid to hash its classes
+    seen_ids: set[int] = set()  # a metaclass may forbid to hash its classes
     list_subclasses: Callable[[type], list[type]] = type.__subclasses__
     while waiting:
         for kind in list_subclasses(waiting.pop()):
-            if id(kind) not in seen:
-                seen.add(id(kind))
+            if id(kind) not in seen_ids:
+                seen_ids.add(id(kind))
                 waiting.append(kind)
                 yield kind

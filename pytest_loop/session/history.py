@@ -45,5 +45,5 @@ class SessionHistory:
 
 
 def is_failure(evidence: Evidence) -> bool:
-    """Return whether the evidence is a failure of its rule."""
+    """Return whether evidence counts as a failure of its rule: also if it is missing or unchecked."""
     return evidence.outcome in (Outcome.UNCHECKED, Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

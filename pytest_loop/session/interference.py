@@ -1,7 +1,7 @@
-"""Find code under test that reaches into its session: functions that it replaces, callers and objects that it looks at.
+"""Find code under test that interferes with its session: it replaces functions, or inspects callers and objects.
 
-Each interference is a path of the project (or an empty text) and a sentence. Compare them with those of a session
-before the first edit: some products have good reasons.
+An interference is a path of the project, empty if unknown, and a sentence. Some products have good reasons: compare
+with the session before the first edit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_loop.session.equality import contains_everything, equals_everything,
 from pytest_loop.session.locations import Locations
 from pytest_loop.session.test_modules import TestModule, is_test_support
 
-Found = tuple[str, str]
+Interference = tuple[str, str]
 # Packages that run tests and report them.
 _PYTEST = pytest.Item.__module__.partition(".")[0]
 _MACHINERY = frozenset({"pytest", _PYTEST, "pluggy", "unittest", "pytest_loop", "xdist"})
@@ -35,32 +35,32 @@ _LIBRARY = frozenset(
 )
 # Modules with hooks that programs may replace.
 _HOOKED = frozenset({"logging", "sys", "threading", "warnings"})
-# The part of the machinery that makes an outcome of a call; it is compared for every test.
-_CORE = frozenset({pytest.CallInfo.__module__, pytest.TestReport.__module__})
-_LOOKS = "it looks at its callers"
-_SEARCHES = "it searches all objects"
-_READS_CODE = "it looks at the code of tests"
-EXECUTES = "it executes text"
-# Of a test, not of a product.
-CAUGHT = "an assertion failed in it, and was caught"
+# Modules that turn a call into an outcome: they are compared after every test.
+_OUTCOME_MODULES = frozenset({pytest.CallInfo.__module__, pytest.TestReport.__module__})
+_LOOKS_AT_CALLERS = "it looks at its callers"
+_SEARCHES_OBJECTS = "it searches all objects"
+_LOOKS_AT_TESTS = "it looks at the code of tests"
+EXECUTES_TEXT = "it executes text"
+# The only sentence about a test instead of code under test.
+CAUGHT_FAILURE = "an assertion failed in it, and was caught"
 # Audit events, and the sentence for code of the project that raises them.
 _EVENTS = {
-    "sys._getframe": _LOOKS,
-    "sys._getframemodulename": _LOOKS,
-    "sys._current_frames": _LOOKS,
-    "sys._current_exceptions": _LOOKS,
-    "sys.monitoring.register_callback": _LOOKS,
-    "sys.settrace": _LOOKS,
-    "sys.setprofile": _LOOKS,
-    "gc.get_objects": _SEARCHES,
-    "gc.get_referrers": _SEARCHES,
-    "gc.get_referents": _SEARCHES,
-    "exec": EXECUTES,
-    "compile": EXECUTES,
+    "sys._getframe": _LOOKS_AT_CALLERS,
+    "sys._getframemodulename": _LOOKS_AT_CALLERS,
+    "sys._current_frames": _LOOKS_AT_CALLERS,
+    "sys._current_exceptions": _LOOKS_AT_CALLERS,
+    "sys.monitoring.register_callback": _LOOKS_AT_CALLERS,
+    "sys.settrace": _LOOKS_AT_CALLERS,
+    "sys.setprofile": _LOOKS_AT_CALLERS,
+    "gc.get_objects": _SEARCHES_OBJECTS,
+    "gc.get_referrers": _SEARCHES_OBJECTS,
+    "gc.get_referents": _SEARCHES_OBJECTS,
+    "exec": EXECUTES_TEXT,
+    "compile": EXECUTES_TEXT,
 }
 _ATTRIBUTE_EVENTS = {
     ("object.__setattr__", "__code__"): "it replaces the code of functions",
-    **{("object.__getattr__", name): _LOOKS for name in ("tb_frame", "gi_frame", "cr_frame", "ag_frame")},
+    **{("object.__getattr__", name): _LOOKS_AT_CALLERS for name in ("tb_frame", "gi_frame", "cr_frame", "ag_frame")},
 }
 # A plugin of pytest that replaces functions of pytest when a session starts.
 _PATCHING_PLUGIN = str(Path(inspect.getfile(pytest.Item)).with_name("legacypath.py"))
@@ -74,61 +74,63 @@ WATCH: pytest.StashKey[InterferenceWatch] = pytest.StashKey()
 class InterferenceWatch:
     """Watch one process of a session, from before the first code of the project on."""
 
-    _is_busy = False  # of all watches: what one of them does is not observed by another
+    _is_busy = False  # shared by all watches: none observes what another one does
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._locations = Locations(root)
-        self._spaces = list_namespaces()
-        self._core = [space for space in self._spaces if space.module in _CORE]
+        self._namespaces = list_namespaces()
+        self._outcome_code = [namespace for namespace in self._namespaces if namespace.module in _OUTCOME_MODULES]
         self._test_modules: list[TestModule] = []
         self._imported: frozenset[str] = frozenset()
         self._paths: dict[str, str | None] = {}
         self._folder = _get_working_folder()
-        self._moved_by = ""
-        self.found: set[Found] = set()
+        self._folder_changed_by = ""
+        self.interference: set[Interference] = set()
 
     def start(self) -> None:
         """Observe audit events until the process ends: a hook cannot be removed."""
         sys.addaudithook(self._observe)
 
     def watch_tests(self, modules: Iterable[ModuleType], imported: Iterable[str]) -> None:
-        """Remember what the modules of collected tests, and those that help them, define and have imported."""
+        """Remember what modules of tests define, and the full names of the modules that they imported."""
         self._test_modules = [TestModule(module) for module in modules]
         self._imported = frozenset(imported) - _HOOKED
 
-    def check_core(self) -> None:
-        """Look whether code that makes outcomes was replaced."""
-        for space in self._core:
-            self.found.update(self._find_replaced(space))
+    def check_outcome_code(self) -> None:
+        """Look for replaced functions in the code that makes outcomes."""
+        for namespace in self._outcome_code:
+            self.interference.update(self._find_replaced(namespace))
 
     def check(self, *, is_end: bool) -> None:
         """Look for replaced functions. Fixtures may replace those of the library until the end."""
-        for space in self._spaces:
-            if space.is_machinery or (is_end and (space.module in _LIBRARY or space.module in self._imported)):
-                self.found.update(self._find_replaced(space))
+        for namespace in self._namespaces:
+            is_library = namespace.module in _LIBRARY or namespace.module in self._imported
+            if namespace.is_machinery or (is_end and is_library):
+                self.interference.update(self._find_replaced(namespace))
         if is_end:
-            self.found.update(self._find_blind_classes())
-            if self._moved_by and _get_working_folder() != self._folder:
-                self.found.add((self._moved_by, "it changed the working folder"))
-            self.found.update(found for name in self._imported for found in self._find_replaced_imports(name))
+            self.interference.update(self._find_undiscerning_classes())
+            if self._folder_changed_by and _get_working_folder() != self._folder:
+                self.interference.add((self._folder_changed_by, "it changed the working folder"))
+            for name in self._imported:
+                self.interference.update(self._find_replaced_imports(name))
             changes = (name for module in self._test_modules for name in module.find_changes())
-            self.found.update(("", f"{name} was replaced") for name in changes)
+            self.interference.update(("", f"{name} was replaced") for name in changes)
 
     # -- replaced functions
 
-    def _find_replaced(self, space: _Namespace) -> Iterator[Found]:
-        if space.is_unchanged():
+    def _find_replaced(self, namespace: _Namespace) -> Iterator[Interference]:
+        if namespace.is_unchanged():
             return
-        for name, value in space.find_changes():
+        for name, value in namespace.find_changes():
             path = self._locate(value)
             if _get_file(value) == _PATCHING_PLUGIN:
                 continue
-            if path is not None or space.is_machinery or _is_builtin(value):
-                yield path or "", f"{space.name}.{name} was replaced"
+            if path is not None or namespace.is_machinery or _is_builtin(value):
+                yield path or "", f"{namespace.name}.{name} was replaced"
 
-    def _find_replaced_imports(self, name: str) -> Iterator[Found]:
-        """Yield the functions of a library that tests import, and that the product defines."""
+    def _find_replaced_imports(self, name: str) -> Iterator[Interference]:
+        """Yield the functions that the product has put into a library that tests import."""
         module = sys.modules.get(name)
         files = (getattr(sys.modules.get(part), "__file__", None) for part in (name, name.partition(".")[0]))
         if any(self._find_project_path(file or "<none>") is not None for file in files):
@@ -157,7 +159,7 @@ class InterferenceWatch:
 
     # -- objects that equal everything
 
-    def _find_blind_classes(self) -> Iterator[Found]:
+    def _find_undiscerning_classes(self) -> Iterator[Interference]:
         """Yield the classes of the project whose objects equal, or contain, values that differ from each other."""
         for kind in list_classes():
             if (path := self._locate_method(kind, "__eq__")) is not None and equals_everything(kind):
@@ -173,12 +175,12 @@ class InterferenceWatch:
 
     def _observe(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.chdir":
-            self._moved_by = self._find_mover(sys._getframe(1)) or self._moved_by
+            self._folder_changed_by = self._find_tested_code(sys._getframe(1)) or self._folder_changed_by
             return
         text = _EVENTS.get(event)
         if text is None and event.startswith("object.__"):
             is_test_code = arguments[1] == "__code__" and getattr(arguments[0], "__name__", "").startswith("test")
-            text = _ATTRIBUTE_EVENTS.get((event, arguments[1]), _READS_CODE if is_test_code else None)
+            text = _ATTRIBUTE_EVENTS.get((event, arguments[1]), _LOOKS_AT_TESTS if is_test_code else None)
         if text is None or self._is_busy:
             return
         InterferenceWatch._is_busy = True
@@ -188,11 +190,11 @@ class InterferenceWatch:
                 frame = frame.f_back
             path = self._find_project_path(frame.f_code.co_filename) if frame is not None else None
             if path is not None:
-                self.found.add((path, text))
+                self.interference.add((path, text))
         finally:
             InterferenceWatch._is_busy = False
 
-    def _find_mover(self, frame: FrameType | None) -> str:
+    def _find_tested_code(self, frame: FrameType | None) -> str:
         """Return the path of the innermost code of the project on the stack; empty if it is a test."""
         while frame is not None:
             if (path := self._find_project_path(frame.f_code.co_filename)) is not None:
@@ -217,11 +219,11 @@ class _Namespace:
         self._before = dict(values)
 
     def is_unchanged(self) -> bool:
-        """Return whether all functions are the same: after every test, so without a loop in Python."""
+        """Return whether all values are the same; it runs after every test, so it avoids a loop in Python."""
         return all(map(is_, map(self._values.get, self._before), self._before.values()))
 
     def find_changes(self) -> list[tuple[str, Any]]:
-        """Return the functions that are others now; one that is gone is None."""
+        """Return the replaced functions; a removed one is None."""
         get = self._values.get
         changed = [(key, value) for key, value in self._before.items() if get(key) is not value]
         return [(key, get(key)) for key, value in changed if _is_function(value)]
@@ -261,6 +263,6 @@ def _get_file(value: Any) -> str:
 
 
 def _is_builtin(value: object) -> bool:
-    """Return whether a value is a function of the interpreter or its library, or gone."""
+    """Return whether a value is None, or a function of the interpreter or its library."""
     name = getattr(value, "__module__", None) or "builtins"
     return value is None or (name.partition(".")[0] in sys.stdlib_module_names and not hasattr(value, "mock_calls"))

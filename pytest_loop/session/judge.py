@@ -1,6 +1,6 @@
 """A session that judges: its plan, its messages to the run, its score, and its exit code.
 
-With xdist there is one in the controller, which has no items, and one in each worker, which sees its own reports.
+With xdist there is one in the controller, which has no items, and one in each worker, which sees only its own reports.
 """
 
 from __future__ import annotations
@@ -166,24 +166,13 @@ class JudgingSession:
         failures = baseline.failures if baseline else frozenset()
         self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")
         if self.order is not None and self.order.canary:
-            from pytest_loop.session.canary import Canary
-            from pytest_loop.session.interference import WATCH
-            from pytest_loop.session.test_code import find_replaced_tests, list_imports
-            from pytest_loop.session.test_modules import find_test_modules
-
-            root = self.config.rootpath
-            modules = find_test_modules(session.items, root)
-            replaced = find_replaced_tests(session.items, modules, root)
-            binding.plan = binding.plan.model_copy(update={"replaced_tests": tuple(sorted(replaced))})
-            watch = self.config.stash[WATCH]
-            watch.watch_tests(modules, list_imports(modules))
-            canary = Canary(self.order.canary, watch, self.signals.report_canary)
-            self.config.pluginmanager.register(canary, "loop-canary")
+            replaced_tests = self._watch_for_interference(session, self.order.canary)
+            binding.plan = binding.plan.model_copy(update={"replaced_tests": replaced_tests})
         if (shard := self.settings.shard or (self.order.shard if self.order else None)) is not None:
-            from pytest_loop.session.shard import select_shard
+            from pytest_loop.session.shard import deselect_other_shards
 
             seconds = self.order.durations if self.order else {}
-            binding.plan = select_shard(session, binding.plan, shard, seconds)
+            binding.plan = deselect_other_shards(session, binding.plan, shard, seconds)
         if self.is_worker:
             self._folder.write_plan(binding.plan)
             return
@@ -193,6 +182,22 @@ class JudgingSession:
             self.channel.send_plan(self.plan.model_dump_json())
         if not binding.has_tests:  # tests may examine objects with `gc`, which does not list frozen ones
             freeze_rules(is_last_session=self.channel is not None)
+
+    def _watch_for_interference(self, session: pytest.Session, token: str) -> tuple[str, ...]:
+        """Add canaries to the session, watch its test modules, and return the tests that are replaced already."""
+        from pytest_loop.session.canary import Canary
+        from pytest_loop.session.interference import WATCH
+        from pytest_loop.session.test_code import find_replaced_tests, list_imports
+        from pytest_loop.session.test_modules import find_test_modules
+
+        root = self.config.rootpath
+        modules = find_test_modules(session.items, root)
+        replaced_tests = find_replaced_tests(session.items, modules, root)
+        watch = self.config.stash[WATCH]
+        watch.watch_tests(modules, list_imports(modules))
+        canary = Canary(token, watch, self.signals.report_canary)
+        self.config.pluginmanager.register(canary, "loop-canary")
+        return tuple(sorted(replaced_tests))
 
     # -- xdist
 
@@ -211,7 +216,7 @@ class JudgingSession:
             node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
 
     def _load_workers_plan(self, report: pytest.TestReport) -> None:
-        """Load the plan; a recorder that is made now has to be given the report that it missed."""
+        """Load the plan; a recorder that is created now has missed the report, so pass it on."""
         self.plan = self._controller.load_plan() if self._controller is not None else None
         if self.plan is not None and "recorder" not in vars(self):
             self.recorder.pytest_runtest_logreport(report)
@@ -255,13 +260,13 @@ def get_session(config: pytest.Config) -> JudgingSession:
 
 
 def join_run(config: pytest.Config, text: str) -> None:
-    """Make this session one of a run; `text` has descriptor and key of its pipe, and the path of its order."""
+    """Make this session one of a run; `text` holds descriptor and key of its pipe, and the path of its order."""
     from pytest_loop.session.interference import start_watch
     from pytest_loop.session.judging_modules import load_judging_modules
 
     load_judging_modules()
     if not gc.get_freeze_count():  # else the fork server has done it
-        gc.freeze()  # every search for garbage would look at pytest and at these modules: 15 % of a large suite
+        gc.freeze()  # scanning pytest and these modules for garbage costs 15 % of a large suite
     start_watch(config)
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
         from pytest_loop.session.warm import xdist_workers

@@ -86,7 +86,7 @@ class JudgeService:
 
 
 def start_judge(config: pytest.Config, settings: SessionSettings) -> JudgeService:
-    """Start the judge that `--loop-judge` names in this process."""
+    """Start the judge that `--loop-judge` names; it serves from a thread of this process."""
     try:
         agent = AgentFactory(config.rootpath, config.hook, Redactor(os.environ)).make(settings.judge)
     except AgentUnavailableError as error:
@@ -106,9 +106,16 @@ def start_judge_for_run(config: pytest.Config, settings: Settings) -> JudgeServi
     agents = settings.agents
     if not agents.judge:
         return None
-    prompts = config.rootpath / agents.prompts if agents.prompts else None
-    timeouts = agents.agent_timeout, agents.agent_silence
-    return start_judge(config, SessionSettings("B", None, None, agents.judge, prompts, *timeouts))
+    session_settings = SessionSettings(
+        phase="B",
+        baseline=None,
+        save_baseline=None,
+        judge=agents.judge,
+        prompts=config.rootpath / agents.prompts if agents.prompts else None,
+        agent_timeout=agents.agent_timeout,
+        agent_silence=agents.agent_silence,
+    )
+    return start_judge(config, session_settings)
 
 
 def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> JudgeReply:

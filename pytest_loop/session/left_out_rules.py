@@ -41,8 +41,8 @@ def note_ignored_file(path: Path, config: pytest.Config) -> None:
     """Note a rule file that is not collected, unless pytest itself or a conftest file ignores it."""
     plugins = config.pluginmanager.get_plugins()
     others = [plugin for plugin in plugins if not _belongs_to_project_or_pytest(plugin)]
-    ask = config.pluginmanager.subset_hook_caller("pytest_ignore_collect", others)
-    if not ask(collection_path=path, path=None, config=config):
+    is_ignored_by_others = config.pluginmanager.subset_hook_caller("pytest_ignore_collect", others)
+    if not is_ignored_by_others(collection_path=path, path=None, config=config):
         note_names([path.name], config)
 
 
@@ -55,8 +55,8 @@ def note_deselected(before: Iterable[pytest.Item], after: Iterable[pytest.Item],
     """Note the rules that plugins deselected; a user who selects with an option of pytest knows what is missing."""
     if any(getattr(config.option, name, None) for name in _SELECTING_OPTIONS):
         return
-    kept = set(after)
-    if names := [item.nodeid for item in before if item not in kept]:
+    selected = set(after)
+    if names := [item.nodeid for item in before if item not in selected]:
         note_names(names, config)
 
 

@@ -30,7 +30,7 @@ class PastResults:
 
 @dataclass(frozen=True)
 class _Block:
-    """Items that stay together: a rule, or the tests of a module."""
+    """Items that stay together: a rule, or the tests of a module; blocks with the lowest `rank` run first."""
 
     items: Sequence[pytest.Item]
     seconds: float

@@ -28,20 +28,19 @@ Read = tuple[str, str]
 class ReadRecorder:
     """The plugin of one process of a session; with xdist, workers hand their reads to the controller.
 
-    A read is a path of the project, and the path of the innermost code of the project on the stack; empty if there is
-    none, because pytest or a plugin reads the file. For modules, opening the source is a read. So is a listing of a
-    folder by code of the project.
+    A read is the path of a file in the project, and that of its reader: the innermost code of the project on the stack,
+    empty if pytest or a plugin reads the file. An import reads the source file; code of the project that lists a folder
+    reads the folder.
     """
 
     def __init__(self, config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
-        root = config.rootpath
         self._config = config
         self._get_channel = get_channel
-        self._locations = Locations(root)
-        self._prefix = f"{root}{os.sep}"
-        self._seen: set[Read] = set()
+        self._locations = Locations(config.rootpath)
+        self._root = os.path.realpath(config.rootpath)
+        self._reads: set[Read] = set()
         self._opened_to_write: set[str] = set()
-        self._owners: dict[str, str] = {}
+        self._readers: dict[str, str] = {}
 
     def start(self) -> None:
         """Observe until the process ends: an audit hook cannot be removed."""
@@ -63,45 +62,45 @@ class ReadRecorder:
             self._opened_to_write.add(full_path)
             return
         frame = sys._getframe(1)
-        owner = self._find_owner(frame)
-        if event == "open" or (owner and not frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)):
-            self._seen.add((full_path, owner))
+        reader = self._find_reader(frame)
+        if event == "open" or (reader and not frame.f_code.co_filename.startswith(_IMPORT_SYSTEM)):
+            self._reads.add((full_path, reader))
 
-    def _find_owner(self, frame: FrameType | None) -> str:
+    def _find_reader(self, frame: FrameType | None) -> str:
         while frame is not None:
             name = frame.f_code.co_filename
-            if name not in self._owners:
-                self._owners[name] = name if self._locations.is_in_project(name) else ""
-            if owner := self._owners[name]:
-                return owner
+            if name not in self._readers:
+                self._readers[name] = name if self._locations.is_in_project(name) else ""
+            if reader := self._readers[name]:
+                return reader
             frame = frame.f_back
         return ""
 
     @property
     def reads(self) -> list[Read]:
         """The reads so far, with paths relative to the project."""
-        root = os.path.realpath(self._prefix)
-        return sorted((_shorten(path, root), _shorten(owner, root)) for path, owner in self._seen)
+        return sorted((self._make_relative(path), self._make_relative(reader)) for path, reader in self._reads)
 
     @property
     def opened_to_write(self) -> list[str]:
         """The files of the project that were opened to write them, relative to it."""
-        root = os.path.realpath(self._prefix)
-        return sorted(_shorten(path, root) for path in self._opened_to_write)
+        return sorted(self._make_relative(path) for path in self._opened_to_write)
 
     @property
     def module_folders(self) -> list[str]:
         """The folders of the project in which modules are searched, in this order."""
-        root = os.path.realpath(self._prefix)
         folders = (os.path.realpath(path) for path in sys.path)
-        return list(dict.fromkeys(_shorten(path, root) for path in folders if self._locations.is_in_project(path)))
+        return list(dict.fromkeys(self._make_relative(path) for path in folders if self._locations.is_in_project(path)))
 
     @property
     def plugin_files(self) -> list[str]:
         """The modules of the project that pytest has loaded as plugins."""
-        root = os.path.realpath(self._prefix)
         files = (getattr(plugin, "__file__", None) for _, plugin in self._config.pluginmanager.list_name_plugin())
-        return sorted(_shorten(file, root) for file in files if file and self._locations.is_in_project(file))
+        return sorted(self._make_relative(file) for file in files if file and self._locations.is_in_project(file))
+
+    def _make_relative(self, path: str) -> str:
+        """Return a path relative to the project, `.` for the project itself; an empty path stays empty."""
+        return Path(os.path.relpath(os.path.realpath(path), self._root)).as_posix() if path else ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
@@ -121,13 +120,6 @@ class ReadRecorder:
         message = getattr(node, "workeroutput", {}).get(_OUTPUT)
         if message and (channel := self._get_channel()):
             channel.send(**message)
-
-
-def _shorten(path: str, root: str) -> str:
-    """Return a path relative to the root, `.` for the root itself; an empty path stays empty."""
-    if not path:
-        return ""
-    return Path(os.path.relpath(os.path.realpath(path), root)).as_posix()
 
 
 def record_reads(config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:

@@ -1,4 +1,4 @@
-"""Turn the reports of a session into evaluations: join them by node id, and count them by the plan."""
+"""Collect evidence from the reports of a session, and score the criteria of its plan with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class Recorder:
-    """Keep the evidence of every report, and pass it to `send`; with `keeps_all`, also that items without rules ran."""
+    """Collect the evidence in reports, and pass it to `send`; with `keeps_all`, also of items without rules."""
 
     def __init__(self, send: Callable[[str, dict[str, Any]], None] | None = None, *, keeps_all: bool = False) -> None:
         self.evidence: dict[str, dict[str, Any]] = {}
@@ -22,11 +22,11 @@ class Recorder:
         self._keeps_all = keeps_all
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        note = getattr(report, "loop", None)
         if str(report.outcome) == "rerun":  # of pytest-rerunfailures: another attempt follows
             return
-        if note is not None:
-            self._add(report.nodeid, note["evidence"])
+        details = getattr(report, "loop", None)  # added by `Reports`
+        if details is not None:
+            self._add(report.nodeid, details["evidence"])
         elif report.failed:  # the controller reports a worker that crashed
             crash = getattr(report.longrepr, "reprcrash", None)
             text = crash.message if crash else str(report.longrepr)
@@ -49,7 +49,7 @@ class Recorder:
 
 
 def score_criteria(plan: SessionPlan, phase: Phase, reported: Mapping[str, dict[str, Any]]) -> list[CriteriaScore]:
-    """Return an evaluation for every set of criteria that has a selected rule."""
+    """Score every set of criteria that has a selected rule."""
     by_rule: dict[str, list[Evidence]] = {}
     for nodeid, keys in plan.items.items():
         evidence = _parse_evidence(reported.get(nodeid))

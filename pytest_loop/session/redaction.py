@@ -13,7 +13,7 @@ from pytest_loop.session.runner import Session, SessionError
 
 @dataclass(frozen=True)
 class RedactedSession:
-    """Redact the results of another session. They are not shortened yet, so that no half of a secret remains."""
+    """Redact the results of another session before they are shortened: half a secret would not be recognized."""
 
     session: Session
     redact: Redactor

@@ -11,17 +11,19 @@ from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError, SessionStoppedError
 
 
-def do_all_fail(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
-    """Run these items alone; return whether each of them fails, also if there are none."""
+def confirm_failures(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
+    """Run failed items again, alone; return whether all of them fail again, or there are none."""
     selected = tuple(nodeids)
     if not selected:
         return True
-    result = repeat_items(session, order, root, selected)
+    result = run_items_alone(session, order, root, selected)
     return result is not None and set(result.failed_items).issuperset(selected)
 
 
-def repeat_items(session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]) -> SessionResult | None:
-    """Return the result of a session with these items alone; None if it could not be carried out."""
+def run_items_alone(
+    session: Session, order: SessionOrder, root: Path, selected: tuple[str, ...]
+) -> SessionResult | None:
+    """Run a session with these items alone; return None if it could not be carried out."""
     files = dict.fromkeys(str(root / nodeid.partition("::")[0]) for nodeid in selected)
     fields = {"selected": selected, "only": tuple(files), "canary": secrets.token_hex(8)}
     try:

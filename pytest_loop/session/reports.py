@@ -1,4 +1,4 @@
-"""Add evidence to the reports of items; let no item fail the session whose rules do not block."""
+"""Add evidence to the reports of items, and let only items with blocking rules fail the session."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ class SessionResult:
     session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
     session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
     each with the code of the project that did it; `opened_to_write` those that were opened to write them;
-    `module_folders` those in which modules are searched.
+    `module_folders` those in which modules are searched. `failing` are the items that fail in `evidence`, which
+    another thread changes while the progress is shown.
     """
 
     plan: SessionPlan | None = None
@@ -166,11 +167,13 @@ class SessionResult:
         has_failures = bool(self.problems) or any(
             evidence.outcome is not Outcome.PASSED for evidence in self.evidence.values()
         )
-        hidden = [] if not self.failed_count or has_failures else ["pytest counted failures, and none was reported"]
+        contradictions = [*self.contradictions]
+        if self.failed_count and not has_failures:
+            contradictions.append("pytest counted failures, and none was reported")
         is_complete = bool(self.evidence) and self.evidence.keys() >= (self.plan.items if self.plan else {}).keys()
-        is_cut = is_complete and not has_failures and self.exit_status is None
-        cut = ["every test passed, and the session did not come to its end"] if is_cut else []
-        return list(dict.fromkeys((*self.contradictions, *hidden, *cut)))
+        if is_complete and not has_failures and self.exit_status is None:
+            contradictions.append("every test passed, and the session did not come to its end")
+        return list(dict.fromkeys(contradictions))
 
 
 class BaselineResult(NamedTuple):

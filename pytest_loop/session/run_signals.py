@@ -29,11 +29,11 @@ class RunSignals:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        found = sorted(self._config.stash[WATCH].found) if WATCH in self._config.stash else []
+        interference = sorted(self._config.stash[WATCH].interference) if WATCH in self._config.stash else []
         if self._channel is not None:
-            self._channel.send(interference=found)
+            self._channel.send(interference=interference)
         else:
-            self._output[_INTERFERENCE] = found
+            self._output[_INTERFERENCE] = interference
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

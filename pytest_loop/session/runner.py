@@ -51,7 +51,7 @@ class LauncherDiedError(LoopError):
 
 
 class Session(Protocol):
-    """Evaluate what an order names."""
+    """A way to run pytest sessions that judge."""
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         """Run one session with `extra` arguments; raise `SessionError` if nothing was judged."""
@@ -93,7 +93,7 @@ class ColdLauncher:
 class SubprocessSession:
     """Run each session in its own process, with the user's arguments for pytest.
 
-    `columns` is the width of the terminal that shows its output, 0 if none does; `display` are arguments for that.
+    `columns` is the width of the terminal that shows their output, 0 if none does; `display` are arguments for it.
     """
 
     arguments: tuple[str, ...]
@@ -122,7 +122,7 @@ class SubprocessSession:
         variables: dict[str, str] = {}
         launcher: Launcher = ColdLauncher() if order.is_deciding else self.launcher
         if self.bytecode is not None:
-            folder = self.bytecode.prepare(is_full=not launcher.has_loaded_pytest(self.fence))
+            folder = self.bytecode.prepare(is_cold=not launcher.has_loaded_pytest(self.fence))
             variables = {BYTECODE_VARIABLE: str(folder), "PYTHONDONTWRITEBYTECODE": ""}
         try:
             return self._run_process(order, extra, variables, launcher.start)
@@ -162,28 +162,29 @@ class SubprocessSession:
         self, order: str, write_end: int, extra: tuple[str, ...], variables: Mapping[str, str]
     ) -> child.Command:
         return child.Command(
-            [sys.executable, "-c", START_SCRIPT, *_find_settings_file(self.arguments), *extra],
+            [sys.executable, "-c", START_SCRIPT, *_replace_missing_settings(self.arguments), *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **variables, SESSION_VARIABLE: order},
             pass_fds=(write_end,),
             on_output=self.on_output,
             should_continue=self.should_continue,
-            is_thorough=True,
+            ends_detached=True,
             fence=self.fence,
         )
 
 
-def _find_settings_file(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return arguments whose `-c` names an existing file: a task may want the settings to move to another one."""
+def _replace_missing_settings(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace the file after `-c` if it is gone: a task may ask to move the settings to another file."""
     if "-c" not in arguments:
         return arguments
     index = arguments.index("-c") + 1
     path = Path(arguments[index])
     if path.exists():
         return arguments
-    found = next((str(path.with_name(name)) for name in _SETTINGS_FILES if path.with_name(name).exists()), os.devnull)
-    return (*arguments[:index], found, *arguments[index + 1 :])
+    paths = (path.with_name(name) for name in _SETTINGS_FILES)
+    other = next((str(other) for other in paths if other.exists()), os.devnull)
+    return (*arguments[:index], other, *arguments[index + 1 :])
 
 
 def _check_result(result: SessionResult) -> None:

@@ -88,10 +88,10 @@ class ShardFile:
                 terminalreporter.write_line(line)
 
 
-def select_shard(
+def deselect_other_shards(
     session: pytest.Session, plan: SessionPlan, shard: tuple[int, int], seconds: Mapping[str, float]
 ) -> SessionPlan:
-    """Keep the items of one shard in the session, and return the plan with all shards."""
+    """Deselect the items of all shards but one, and return the plan with all shards."""
     number, total = shard
     groups: dict[str, list[str]] = {}
     for item in session.items:
@@ -104,14 +104,14 @@ def select_shard(
 
 
 def _name_group(item: pytest.Item) -> str:
-    """Return what an item must be judged with: its xdist group, the repeats of its rule, or the tests of its file."""
+    """Name the items that must share a shard: an xdist group, the repeats of a rule, or the tests of a file."""
     if mark := item.get_closest_marker("xdist_group"):
         return f"group {mark.args[0] if mark.args else mark.kwargs.get('name', 'default')}"
     return item.key if isinstance(item, (RuleItem, FixtureRuleItem)) else item.nodeid.partition("::")[0]
 
 
 def describe_origin(root: Path) -> dict[str, str]:
-    """Return what the shards of a session share: revision, interpreter and system; without git, no revision."""
+    """Describe what all shards must have in common: revision (empty without git), interpreter and system."""
     try:
         git = Git.locate(root)
         revision = git.query("rev-parse", "HEAD")

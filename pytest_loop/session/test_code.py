@@ -30,9 +30,7 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
     replaced: set[str] = set()
     for item in items:
         if isinstance(item, pytest.Function):
-            layers = list(_list_layers(item.obj))
-            source = _read_source(item.path)
-            if not source.has_function(layers):
+            if not _read_source(item.path).has_function(list(_list_layers(item.obj))):
                 replaced.add(item.nodeid.partition("[")[0])
         elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
             source = _read_source(item.path)
@@ -40,11 +38,13 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
                 replaced.add(item.nodeid)
     for module in modules:
         path = Path(module.__file__ or "")
-        source = _read_source(path)
-        replaced |= {f"{_shorten(path, root)}::{name}" for name in source.find_changes(vars(module))}
-    paths = {name: _find_support(name, root) for name in list_imports(modules)}
-    faked = (path for name, path in paths.items() if path and getattr(sys.modules[name], "__file__", "") != str(path))
-    return frozenset(replaced.union(_shorten(path, root) for path in faked))
+        changes = _read_source(path).find_changes(vars(module))
+        replaced |= {f"{_shorten(path, root)}::{name}" for name in changes}
+    for name in list_imports(modules):
+        file = _find_support_file(name, root)
+        if file and getattr(sys.modules[name], "__file__", "") != str(file):
+            replaced.add(_shorten(file, root))
+    return frozenset(replaced)
 
 
 def list_imports(modules: Iterable[ModuleType]) -> set[str]:
@@ -58,7 +58,7 @@ def _shorten(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
 
 
-def _find_support(name: str, root: Path) -> Path | None:
+def _find_support_file(name: str, root: Path) -> Path | None:
     """Return the file of the project's tests in which Python's own import system finds a module."""
     for folder in sys.path:
         base = Path(folder, *name.split("."))
@@ -98,7 +98,7 @@ class _Source:
         self._fixed = _FixedNames(tree.body, Counter(stored))
 
     def has_function(self, layers: list[CodeType | None]) -> bool:
-        """Return whether the innermost layer is a function of this file, and whether decorators explain the others."""
+        """Return whether the innermost layer is a function of this file, decorated if there are others."""
         key = tuple(layers)
         if key not in self._checked:  # parameters share a function
             self._checked[key] = self._check(layers)
@@ -123,11 +123,11 @@ class _Source:
         return read_examples(self._path.read_text(encoding="utf-8", errors="replace"))
 
     def find_changes(self, values: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the names in a namespace that are not what the file says; those that it may set itself are left out."""
+        """Yield the fixed names whose values in a namespace are not what the file says."""
         yield from (name for name in self._fixed.functions if not self._is_function(values.get(name)))
         for name, methods in self._fixed.methods.items():
-            found = vars(kind) if isinstance(kind := values.get(name), type) else {}
-            yield from (f"{name}.{method}" for method in methods if not self._is_function(found.get(method)))
+            members = vars(kind) if isinstance(kind := values.get(name), type) else {}
+            yield from (f"{name}.{method}" for method in methods if not self._is_function(members.get(method)))
         for name, expected in self._fixed.constants.items():
             if (type(value := values.get(name)), value) != (type(expected), expected):
                 yield name
@@ -149,9 +149,9 @@ class _Source:
 
 
 class _FixedNames:
-    """The functions and classes of a module that nothing decorates, and plain values, that nothing else is named like.
+    """The undecorated functions and methods of a module, and its plain constants, whose names are bound only once.
 
-    `stored` counts the names that the module assigns anywhere.
+    `stored` counts the assignments to each name anywhere in the module.
     """
 
     def __init__(self, body: list[ast.stmt], stored: Counter[str]) -> None:

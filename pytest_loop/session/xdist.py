@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pytest_loop.core.model.rules import SessionPlan
 
 _PLAN = "plan.json"
-# At most so many items at once go to a worker where some are known to be slow: two slow ones must not share a batch.
+# The most items that a worker gets at once if some are slow: two slow ones must not share a batch.
 _SMALL_BATCH = 2
 
 
 class SharedFolder:
-    """A folder that all processes of a session know; it exists once a worker has written to it."""
+    """A folder that all processes of a session share; it exists once a worker has written to it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"

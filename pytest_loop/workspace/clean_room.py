@@ -1,4 +1,4 @@
-"""The clean room of an evaluation: for its length, files that are left out of the change are as they were at the start.
+"""The clean room of an evaluation: while it lasts, left-out files are what they were at the start of the run.
 
 New ones are set aside in the run's folder, changed and removed ones are replaced by archived contents, and afterwards
 everything is put back. A journal makes that possible also after a crash.
@@ -66,7 +66,8 @@ class _Journal:
 class CleanRoom:
     """Set the left-out files of one project to what they were at the start of a run, for a block.
 
-    `document` is the path of the document that a run writes: it is the change, also if git ignores it.
+    `document` is the path of the document that a run writes: it is the change, also if git ignores it. Agents may write
+    into `opened` paths, which stay as they are.
     """
 
     def __init__(self, project: SealedFiles, folder: Path, opened: Iterable[str] = (), *, document: str = ""):
@@ -114,10 +115,10 @@ class CleanRoom:
         self._archive.close()
 
     def _is_discarded(self, path: str) -> bool:
-        """Return whether a path holds copies of what was put back: these stay where they are."""
+        """Return whether a path is in the folder of discarded edits."""
         return bool(self._own_folder) and PurePath(path).is_relative_to(f"{self._own_folder}/{DISCARDED_FOLDER}")
 
-    def _can_miss(self, path: str) -> bool:
+    def _is_cache_or_output(self, path: str) -> bool:
         """Return whether a file is part of a cache, or output of sessions."""
         outputs = self._project.scope.outputs
         return (
@@ -133,11 +134,13 @@ class CleanRoom:
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport([path for path in changes.paths if not (self._can_miss(path) or self._is_discarded(path))])
+        report = RoomReport(
+            [path for path in changes.paths if not (self._is_cache_or_output(path) or self._is_discarded(path))]
+        )
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
         for path, content in contents.items():
-            if content is None and not self._can_miss(path):
+            if content is None and not self._is_cache_or_output(path):
                 report.unverified[path] = "it changed, and what it was is not kept"
         moved = [path for path in changes.modified if path not in report.unverified]
         moved += [*changes.added, *aside]

@@ -76,7 +76,7 @@ class ContentArchive:
             disk.make_folder(self.path.parent)
             self._file = os.fdopen(disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT), "r+b")
             os.fchmod(self._file.fileno(), 0o600)  # the contents may be private
-            self._offsets = _read_index(self._file)
+            self._offsets = _recover_index(self._file)
         return self._file
 
     # -- adding
@@ -165,7 +165,7 @@ def _apply_each(
     return tuple(succeeded), tuple(failed)
 
 
-def _read_index(file: BinaryIO) -> dict[str, tuple[int, int]]:
+def _recover_index(file: BinaryIO) -> dict[str, tuple[int, int]]:
     """Return offset and length of each content by its hash; cut off an incomplete one at the end, left by a crash."""
     index = {}
     end = file.seek(0, os.SEEK_END)

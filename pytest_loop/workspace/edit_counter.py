@@ -56,7 +56,7 @@ class EditCounter:
         self._counts.update(path for path, version in versions.items() if self._versions.get(path) != version)
         self._versions = versions
 
-    def find_most(self, root: Path) -> Rewrites:
+    def find_most_edited(self, root: Path) -> Rewrites:
         """Return the text file that changed most often; tools write files of other kinds each time they run."""
         self.look()
         texts = (Rewrites(path, times) for path, times in self._counts.most_common() if _is_text(root / path))

@@ -13,15 +13,15 @@ from pathlib import Path, PurePath
 from pytest_loop.store import disk
 
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
-_METADATA_SUFFIX = ".dist-info"
-_METADATA = (".egg-info", ".dist-info")
+_DIST_INFO = ".dist-info"
+_METADATA_SUFFIXES = (".egg-info", _DIST_INFO)
 # Files that configure tools, in the folders above a project and in the home folder.
-_ABOVE = (
+_CONFIGURATION_ABOVE = (
     *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml"),
     *("ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", ".flake8", ".pylintrc", "pylintrc", ".coveragerc"),
     *("package.json", ".npmrc", "tsconfig.json", ".eslintrc", ".eslintrc.json", ".eslintrc.js", "eslint.config.js"),
 )
-_IN_HOME = (
+_CONFIGURATION_IN_HOME = (
     *(".config/ruff/ruff.toml", ".config/ruff/.ruff.toml", ".config/ruff/pyproject.toml", ".config/mypy/config"),
     *(".mypy.ini", ".config/flake8", ".flake8", ".config/pylintrc", ".pylintrc", ".npmrc", ".config/git/ignore"),
 )
@@ -78,24 +78,26 @@ def is_in_project(path: Path, root: Path) -> bool:
 
 def _list_plugin_metadata(root: Path) -> list[Path]:
     """Return the metadata in the project that names plugins of pytest; scans leave out some of its folders."""
-    folders = [folder for pattern in ("", "*/") for suffix in _METADATA for folder in root.glob(f"{pattern}*{suffix}")]
+    folders = [
+        folder for pattern in ("", "*/") for suffix in _METADATA_SUFFIXES for folder in root.glob(f"{pattern}*{suffix}")
+    ]
     paths = sorted(folder / "entry_points.txt" for folder in folders)
     return [path for path in paths if b"pytest11" in (disk.read_file(path) or b"")]
 
 
-def find_changed_packages(root: Path, since: int, opened: Iterable[str] = ()) -> list[str]:
+def find_changed_package_files(root: Path, since: int, opened: Iterable[str] = ()) -> list[str]:
     """Return the files of this environment that changed since a time in nanoseconds, outside of opened paths.
 
-    Bytecode does not count: sessions do not read it there. An environment without an older file is another one, as in
-    a new container. An editable install of the project changes nothing that judges.
+    Bytecode does not count: sessions do not read it there. Nor does an editable install of the project. If no file is
+    older, the environment is another one, as in a new container: then the answer is empty.
     """
     excluded = [*map(os.path.realpath, opened)]
-    changed, has_old = _list_changed(_list_folders(root.resolve()), since)
+    changed, has_older = _find_changed(_list_package_folders(root.resolve()), since)
     inside = (path for path in changed if not any(PurePath(path).is_relative_to(folder) for folder in excluded))
-    return [path for path in sorted(inside) if not _is_editable_install(Path(path), root)] if has_old else []
+    return [path for path in sorted(inside) if not _is_editable_install(Path(path), root)] if has_older else []
 
 
-def _list_folders(root: Path) -> list[str]:
+def _list_package_folders(root: Path) -> list[str]:
     """Return the folders of packages, and the whole environment if it lies in the project."""
     folders = {*list_site_folders(), *(path for path in sys.path if PurePath(path).name in _PACKAGE_FOLDERS)}
     prefix = Path(sys.prefix).resolve()
@@ -109,7 +111,7 @@ def _list_folders(root: Path) -> list[str]:
     ]
 
 
-def _list_changed(folders: list[str], since: int) -> tuple[list[str], bool]:
+def _find_changed(folders: list[str], since: int) -> tuple[list[str], bool]:
     """Return the files that changed, and whether there are others; one loop, because it visits thousands of files."""
     changed: list[str] = []
     count = 0
@@ -134,7 +136,7 @@ def _list_changed(folders: list[str], since: int) -> tuple[list[str], bool]:
 
 def _is_editable_install(path: Path, root: Path) -> bool:
     """Return whether a file only makes the project itself importable."""
-    if path.parent.suffix != _METADATA_SUFFIX:
+    if path.parent.suffix != _DIST_INFO:
         return is_path_file_of_project(path, root)
     try:
         source = json.loads((path.parent / "direct_url.json").read_text(encoding="utf-8"))
@@ -155,5 +157,5 @@ def hash_outer_configuration(root: Path) -> dict[str, str]:
 
 def _list_configuration(root: Path) -> Iterator[Path]:
     for folder in root.parents:
-        yield from (folder / name for name in _ABOVE)
-    yield from (Path.home() / name for name in _IN_HOME)
+        yield from (folder / name for name in _CONFIGURATION_ABOVE)
+    yield from (Path.home() / name for name in _CONFIGURATION_IN_HOME)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 import pytest_loop
 from pytest_loop.workspace.environment import is_in_project, list_site_folders
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileKind, list_parents, read_stamp
+from pytest_loop.workspace.file_tree import FileKind, Stamp, list_parents, read_stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -28,38 +28,40 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
-class SealedPaths:
-    """Sealed files and folders, relative to the project, and the number of sealed files that are none of these."""
+class ReadOnlyPaths:
+    """Sealed files and folders for a fence, relative to the project; `left_out` counts those beyond the limit."""
 
     paths: tuple[str, ...] = ()
     left_out: int = 0
 
 
-def list_sealed_paths(
+def select_read_only_paths(
     project: SealedFiles,
     written: Collection[str] | None,
     *,
     are_sources_open: bool = False,
     limit: int = MAX_PATHS,
-) -> SealedPaths:
-    """Return whole folders where every file is sealed, also a new one, and single files elsewhere.
+) -> ReadOnlyPaths:
+    """Return closed folders, in which every file is sealed, also a new one, and single sealed files elsewhere.
 
     `written` are files and folders (with a slash at the end) that sessions write, and which stay writable; None if that
     is unknown: then no folder is read-only. With `are_sources_open`, a formatter may write Python files.
     """
-    paths = _SealedTree(project, written, are_sources_open).list_paths()
-    kept = sorted(paths, key=lambda path: (not path.endswith("/"), path.count("/"), path))[:limit]
-    return SealedPaths(tuple(kept), len(paths) - len(kept))
+    paths = _ClosedFolders(project, written, are_sources_open).list_paths()
+    first = sorted(paths, key=lambda path: (not path.endswith("/"), path.count("/"), path))[:limit]
+    return ReadOnlyPaths(tuple(first), len(paths) - len(first))
 
 
-class _SealedTree:
+class _ClosedFolders:
+    """Find the closed folders of a project, in which every file is sealed, also a new one."""
+
     def __init__(self, project: SealedFiles, written: Collection[str] | None, are_sources_open: bool) -> None:
-        self._matches = project.is_sealed
+        self._is_sealed = project.is_sealed
         self._entries = project.start.entries
-        self._sealed = project.list_sealed_paths()
+        self._sealed = project.list_sealed_files()
         sources = (path for path in self._sealed if are_sources_open and path.endswith(".py"))
         self._written = frozenset((*(written or ()), *sources))
-        self._are_folders_open = written is None
+        self._is_write_unknown = written is None
         self._closed: dict[str, bool] = {}
         self._open_folders: set[str] = set()
         others = self._entries.keys() - set(self._sealed)
@@ -67,12 +69,13 @@ class _SealedTree:
             self._open_folders.update(list_parents(path))
 
     def list_paths(self) -> list[str]:
+        """Return the outermost closed folders, and the sealed files elsewhere."""
         paths = (self._find_path(path) for path in self._sealed)
         return list(dict.fromkeys(path for path in paths if path))
 
     def _find_path(self, path: str) -> str:
         """Return the outermost closed folder of a sealed file, the file itself, or nothing if it stays writable."""
-        folder = "" if self._are_folders_open else next(filter(self._is_closed, reversed(list_parents(path))), "")
+        folder = "" if self._is_write_unknown else next(filter(self._is_closed, reversed(list_parents(path))), "")
         if folder:
             return f"{folder}/"
         is_writable = path in self._written or path.rpartition("/")[2] == _SETTINGS_FILE
@@ -81,7 +84,7 @@ class _SealedTree:
     def _is_closed(self, folder: str) -> bool:
         if folder not in self._closed:
             new_paths = (f"{folder}/{name}" for name in _NEW_NAMES)
-            self._closed[folder] = folder not in self._open_folders and all(map(self._matches, new_paths))
+            self._closed[folder] = folder not in self._open_folders and all(map(self._is_sealed, new_paths))
         return self._closed[folder]
 
 
@@ -95,7 +98,7 @@ def list_cache_folders(folder: Path) -> Iterator[str]:
 
 def list_environment_paths(root: Path) -> tuple[str, ...]:
     """Return the interpreter, its library and its packages, unless they belong to the project or hold it."""
-    paths = {Path(path).resolve() for path in _list_environment() if path}
+    paths = {Path(path).resolve() for path in _list_environment_candidates() if path}
     return tuple(
         sorted(
             str(path)
@@ -105,7 +108,7 @@ def list_environment_paths(root: Path) -> tuple[str, ...]:
     )
 
 
-def _list_environment() -> Iterator[str]:
+def _list_environment_candidates() -> Iterator[str]:
     if sys.prefix != sys.base_prefix:
         yield sys.prefix
     yield from (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
@@ -123,7 +126,7 @@ def list_git_paths(root: Path) -> tuple[str, ...]:
     for folder in (root, *root.parents):
         if (folder / GIT_FOLDER).exists():
             git = _find_git_folder(folder / GIT_FOLDER)
-            common = _read_path(git / "commondir", git) or git
+            common = _read_pointer(git / "commondir", git) or git
             paths = (common / "hooks", common / "config", git / "config.worktree")
             return tuple(os.path.realpath(path) for path in paths if path.exists())
     return ()
@@ -131,10 +134,10 @@ def list_git_paths(root: Path) -> tuple[str, ...]:
 
 def _find_git_folder(path: Path) -> Path:
     """Return the folder of a repository; in a work tree, `.git` is a file that names it."""
-    return path if path.is_dir() else _read_path(path, path.parent) or path
+    return path if path.is_dir() else _read_pointer(path, path.parent) or path
 
 
-def _read_path(file: Path, base: Path) -> Path | None:
+def _read_pointer(file: Path, base: Path) -> Path | None:
     try:
         text = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -143,20 +146,20 @@ def _read_path(file: Path, base: Path) -> Path | None:
 
 
 class WriteWatch:
-    """The paths that a fence would keep read-only, to find those that sessions write."""
+    """Watch the paths that a fence would keep read-only, to find those that sessions write."""
 
     def __init__(self, project: SealedFiles) -> None:
         self._root = project.root
-        sealed = project.list_sealed_paths()
+        sealed = project.list_sealed_files()
         folders = {folder for path in sealed for folder in list_parents(path)}
         root = project.root.resolve()
         names = (*sealed, *folders, *list_environment_paths(root), *list_git_paths(root))
         self._stamps = {name: self._read_stamp(name) for name in names}
 
-    def find_written(self) -> tuple[str, ...]:
-        """Return what was changed since, relative to the project or absolute; a folder has a slash at its end."""
+    def find_written_paths(self) -> tuple[str, ...]:
+        """Return the changed paths, relative to the project or absolute; a folder has a slash at its end."""
         changed = (name for name, stamp in self._stamps.items() if self._read_stamp(name) != stamp)
         return tuple(sorted(f"{name}/" if (self._root / name).is_dir() else name for name in changed))
 
-    def _read_stamp(self, name: str) -> tuple[int, ...]:
+    def _read_stamp(self, name: str) -> Stamp | None:
         return read_stamp(os.path.join(self._root, name))  # noqa: PTH118 - called for many files

@@ -51,8 +51,8 @@ class FileListings:
             if disk.hash_file(path) != listing_hash:
                 self._write(path, tree, start[1] if start and path != self._start_path else None)
 
-    def discard(self) -> None:
-        """Remove the listing of a run that does not start, and the folders that are empty without it."""
+    def delete_start(self) -> None:
+        """Delete the listing of a run that does not start, and the folders that are empty without it."""
         disk.remove_file(self._start_path)
         with suppress(OSError):
             self._folder.rmdir()

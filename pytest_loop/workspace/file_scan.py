@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import gitignore
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, Stamp
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, make_stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER, IgnoredPaths, IgnoreFile, is_ignored
 from pytest_loop.workspace.path_patterns import PathPatterns
 
@@ -113,12 +113,12 @@ class _Scanner:
                 continue
             if child.is_dir(follow_symlinks=False):
                 if not self._is_excluded(path, name):
-                    is_hidden = folder.is_ignored or is_ignored(ignore_files, f"{path}/")
-                    if not is_hidden or self._scope.sealed:
-                        yield _Folder(path, ignore_files, is_hidden)
+                    is_path_ignored = folder.is_ignored or is_ignored(ignore_files, f"{path}/")
+                    if not is_path_ignored or self._scope.sealed:
+                        yield _Folder(path, ignore_files, is_path_ignored)
             elif name != GIT_FOLDER and path not in self._scope.outputs:
-                is_hidden = folder.is_ignored or is_ignored(ignore_files, path)
-                if not is_hidden or self._scope.sealed.matches(path):
+                is_path_ignored = folder.is_ignored or is_ignored(ignore_files, path)
+                if not is_path_ignored or self._scope.sealed.matches(path):
                     self._add_file(child, path)
 
     def _list_folder(self, folder: str) -> dict[str, os.DirEntry[str]]:
@@ -153,7 +153,7 @@ class _Scanner:
         if entry.stamp is None or path in self._scope.outputs:
             return False
         try:
-            is_same = entry.stamp == _read_stamp(file.stat(follow_symlinks=False))
+            is_same = entry.stamp == make_stamp(file.stat(follow_symlinks=False))
         except FileNotFoundError:  # removed since the folder was listed
             return False
         if is_same:
@@ -179,12 +179,8 @@ class _Scanner:
             return FileEntry(FileKind.OTHER)
         digest = _hash_file(file.path, status.st_size)
         mode = stat.S_IMODE(status.st_mode)
-        stamp = _read_stamp(status) if status.st_ctime_ns < self._stable_before else None
+        stamp = make_stamp(status) if status.st_ctime_ns < self._stable_before else None
         return FileEntry(FileKind.FILE, digest, bool(mode & 0o111), mode, status.st_size, stamp)
-
-
-def _read_stamp(status: os.stat_result) -> Stamp:
-    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
 
 
 def _read_target(path: str) -> bytes:

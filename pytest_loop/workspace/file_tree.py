@@ -161,10 +161,14 @@ def list_parents(path: str) -> list[str]:
     return parents
 
 
-def read_stamp(path: str) -> tuple[int, ...]:
-    """Return when and how a path was last changed, empty if it does not exist; a folder changes with its names."""
+def read_stamp(path: str) -> Stamp | None:
+    """Return the stamp of a path, or None if it does not exist; that of a folder changes with its entries."""
     try:
-        status = os.lstat(path)
+        return make_stamp(os.lstat(path))
     except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+        return None
+
+
+def make_stamp(status: os.stat_result) -> Stamp:
+    """Return what changes with a file: its size, time of modification, inode, and time of the last change."""
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns

@@ -1,4 +1,4 @@
-"""Write and remove files below a root folder, never through a link, and whatever is in the way."""
+"""Write and remove files below a root folder, never through a link, and replace whatever is in the way."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, make_stamp
 from pytest_loop.workspace.gitignore import GIT_FOLDER
 
 MAX_FILES = 200_000
@@ -148,23 +148,23 @@ class LeftOutScanner:
         scope = self._scope
         prefix = f"{folder}/" if folder else ""
         try:
-            with os.scandir(f"{self._root}/{folder}") as children:
-                found = [*children]
+            with os.scandir(f"{self._root}/{folder}") as entries:
+                children = [*entries]
         except OSError:
             return
-        if folder != scope.own_folder and self._is_run(folder, {child.name for child in found}):
+        if folder != scope.own_folder and self._is_run(folder, {child.name for child in children}):
             return
-        for child in found:
+        for child in children:
             path = prefix + child.name
-            is_known = path in scope.outputs or path in scope.scanned or path in scope.skipped
-            if not is_known and not self._is_state(folder, path, child.name):
+            is_excluded = path in scope.outputs or path in scope.scanned or path in scope.skipped
+            if not is_excluded and not self._is_internal(folder, path, child.name):
                 yield path, child
 
     def _is_run(self, folder: str, names: set[str]) -> bool:
         """Return whether a folder belongs to another run, which may be working."""
         return bool(folder) and folder.rpartition("/")[0] == self._scope.run_folder != "" and _RUN_MARKER in names
 
-    def _is_state(self, folder: str, path: str, name: str) -> bool:
+    def _is_internal(self, folder: str, path: str, name: str) -> bool:
         """Return whether a path is one of git's own, or of the runs."""
         if folder == self._scope.own_folder != "":
             return _matches(_RUN_FILES, name)
@@ -188,8 +188,7 @@ def make_entry(path: str) -> FileEntry | None:
     if not stat.S_ISLNK(status.st_mode) and not stat.S_ISREG(status.st_mode):
         kind = FileKind.OTHER
     mode = stat.S_IMODE(status.st_mode)
-    stamp = (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
-    return FileEntry(kind, "", bool(mode & 0o111), mode, status.st_size, stamp)
+    return FileEntry(kind, "", bool(mode & 0o111), mode, status.st_size, make_stamp(status))
 
 
 def compare_left_out(before: LeftOutFiles, after: LeftOutFiles) -> FileChanges:

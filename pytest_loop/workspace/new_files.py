@@ -11,7 +11,7 @@ from pytest_loop.core.judging.test_files import is_test_file
 from pytest_loop.workspace.environment import is_in_project
 from pytest_loop.workspace.file_tree import FileChanges, FileTree, list_parents
 from pytest_loop.workspace.path_patterns import PathPatterns
-from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES, is_test_module
+from pytest_loop.workspace.seal import BUILD_FILES, CONFIGURATION_FILES
 
 _MODULE_SUFFIXES = sorted(all_suffixes(), key=len, reverse=True)
 _PACKAGE = "__init__"
@@ -23,32 +23,31 @@ _CONFIGURATION = PathPatterns((*CONFIGURATION_FILES, *BUILD_FILES))
 
 
 def is_new_test(path: str, start: FileTree) -> bool:
-    """Return whether a path is a new test file in or below a folder with tests, or lies in a new folder there.
+    """Return whether a path is a new test file in or below a folder with tests, or another file of a new folder there.
 
-    A conftest file for such files alone is one too; in a folder `test*` pytest loads it for all files.
+    Configuration does not count, except a conftest file that only new tests load: it is in a new folder, but not in one
+    called `test*`, where pytest loads it for all tests.
     """
     name = PurePosixPath(path).name
-    folders = list_parents(path)
-    new_folders = [folder for folder in folders if folder not in start.folders]
-    existing = next((folder for folder in folders if folder in start.folders), "")
-    is_support = existing and new_folders and not _CONFIGURATION.matches(path)
+    new_folders = _list_new_folders(path, start)
+    old_folder = next((folder for folder in list_parents(path) if folder in start.folders), "")
+    is_support = old_folder and new_folders and not _CONFIGURATION.matches(path)
     if path in start.entries or not (is_test_file(path) or name == _CONFTEST or is_support):
         return False
-    if existing and not any(other.startswith(f"{existing}/") and is_test_file(other) for other in start.entries):
+    if old_folder and not any(other.startswith(f"{old_folder}/") and is_test_file(other) for other in start.entries):
         return False
     is_loaded_early = any(PurePosixPath(folder).name.startswith("test") for folder in new_folders)
     return name != _CONFTEST or (bool(new_folders) and not is_loaded_early)
 
 
-def is_test_path(path: str) -> bool:
-    """Return whether the file of a path has a name that pytest collects."""
-    return is_test_module(path.rpartition("/")[2])
-
-
 def find_new_place(path: str, start: FileTree) -> str:
     """Return the outermost folder of a path that was not there at the start, or the path itself."""
-    new_folders = [folder for folder in list_parents(path) if folder not in start.folders]
-    return new_folders[-1] if new_folders else path
+    return next(reversed(_list_new_folders(path, start)), path)
+
+
+def _list_new_folders(path: str, start: FileTree) -> list[str]:
+    """Return the folders of a path that were not there at the start, the innermost first."""
+    return [folder for folder in list_parents(path) if folder not in start.folders]
 
 
 # -- shadowing files

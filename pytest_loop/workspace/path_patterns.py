@@ -13,7 +13,7 @@ _NAMED_GROUP = re.compile(r"\(\?P<\w+>")
 
 
 class PatternError(LoopError):
-    """An option holds a pattern without meaning."""
+    """An option holds an invalid pattern."""
 
 
 class PathPatterns:
@@ -25,13 +25,13 @@ class PathPatterns:
     def __init__(self, patterns: Iterable[str]) -> None:
         self.patterns = tuple(patterns)
         self._spec = join_specs(_parse_strictly(pattern) for pattern in self.patterns)
-        self._any = _join_expressions(self._spec)
+        self._any_pattern = _join_expressions(self._spec)
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
 
     def matches(self, path: str) -> bool:
-        return self._any.match(_prepare_path(path)) is not None and bool(check_path(self._spec, path))
+        return self._any_pattern.match(_prepare_path(path)) is not None and bool(check_path(self._spec, path))
 
 
 def parse_line(line: str) -> GitIgnoreSpec | None:

@@ -9,7 +9,8 @@ from pytest_loop.core.judging.tampering import ChangedSource
 from pytest_loop.core.judging.test_files import is_utf8
 from pytest_loop.workspace.file_tree import FileChanges, FileKind
 from pytest_loop.workspace.ignored_files import SOURCE_SUFFIXES
-from pytest_loop.workspace.new_files import find_new_place, is_test_path
+from pytest_loop.workspace.new_files import find_new_place
+from pytest_loop.workspace.seal import is_test_module
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _PYTHON_SUFFIX = ".py"
@@ -65,7 +66,7 @@ class ProjectChanges:
 
     def list_new_tests(self) -> tuple[str, ...]:
         """Return the new files that pytest would collect by their names."""
-        return tuple(path for path in self.project.changes.added if is_test_path(path) and is_utf8(path))
+        return tuple(path for path in self.project.changes.added if is_test_module(path) and is_utf8(path))
 
 
 def _decode(data: bytes) -> str:

@@ -83,8 +83,8 @@ def build_seal_patterns(
     return (*CONFIGURATION_FILES, *places, *seal, *(f"!{pattern}" for pattern in unseal))
 
 
-def open_for_new_tests(patterns: Iterable[str], paths: Iterable[str]) -> tuple[str, ...]:
-    """Return patterns that leave new tests and rules unsealed; those among the existing `paths` stay sealed."""
+def exempt_new_tests(patterns: Iterable[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """Add patterns that unseal tests and rules, except those among the existing `paths`."""
     existing = (path for path in paths if any(fnmatch(PurePosixPath(path).name, name) for name in ACCEPTANCE_FILES))
     return (*patterns, *(f"!{name}" for name in ACCEPTANCE_FILES), *map(format_path_pattern, existing))
 
@@ -104,6 +104,7 @@ def format_path_pattern(path: str) -> str:
     return "/" + "".join(f"\\{char}" if char in "*?[]\\! #" else char for char in path)
 
 
-def is_test_module(name: str) -> bool:
-    """Return whether a file has a name that pytest collects."""
+def is_test_module(path: str) -> bool:
+    """Return whether pytest collects a file because of its name."""
+    name = path.rpartition("/")[2]
     return any(fnmatch(name, pattern) for pattern in TEST_MODULES)

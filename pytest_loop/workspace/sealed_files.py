@@ -30,12 +30,12 @@ _NO_PATTERNS = PathPatterns(())
 
 
 class SealedFiles:
-    """The project's files at the start of a run (`start`) and now (`current`).
+    """The project's files at the start of a run (`start`), of the current step (`before_step`), and now (`current`).
 
-    Sealed files stay as they were at the start. If there are patterns in `allow`, agents may change only files that
-    match; all others stay as they were when the step began (`before_step`). Edits of the user between two steps are
-    kept, and so are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions
-    search modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
+    Sealed files stay as they were at the start of the run. With patterns in `allow`, agents may change only files that
+    match; all others stay as they were at the start of the step. Edits of the user between two steps are kept, and so
+    are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions search
+    modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class SealedFiles:
         self._archive.open_existing()
         self.accept_current()
 
-    def discard(self) -> None:
-        """Remove the files that were written for a run that does not start."""
+    def delete_records(self) -> None:
+        """Delete the listing and the archives of a run that does not start."""
         self._archive.close()
         for path in (self._archive.path, *self.folder.glob("left-out.*")):
             disk.remove_file(path)
-        self._listings.discard()
+        self._listings.delete_start()
 
     def close(self) -> None:
         self._archive.close()
@@ -164,7 +164,7 @@ class SealedFiles:
             self._archive.add_files(self.root, self.current)
 
     def accept_current(self) -> None:
-        """Keep edits that the user made between two steps; sealed files still have to be as at the start."""
+        """Scan the files, and accept edits that the user made between two steps, except those of sealed files."""
         self._scan()
         self.before_step = self.current
 
@@ -273,7 +273,7 @@ class SealedFiles:
 
         return compute_diff(before, self.current, read_content, self.read_current_content, limit).diff
 
-    def list_sealed_paths(self) -> list[str]:
+    def list_sealed_files(self) -> list[str]:
         """Return the sealed files at the start of the run."""
         cached = self._sealed_paths
         if cached is None or cached[0] is not self.start or cached[1] is not self.sealed:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pytest_loop.workspace.file_tree import FileTree, compare_trees, read_stamp
+from pytest_loop.workspace.file_tree import FileTree, Stamp, compare_trees, read_stamp
 from pytest_loop.workspace.new_files import find_new_place
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 _SOURCE = ".py"
-_CLOCK_STEP = 10_000_000  # times of files lag behind the clock
+_CLOCK_STEP = 10_000_000  # nanoseconds: times of files lag behind the clock
 
 
 class OutputWatch:
-    """Watch one session before the first edit; another one has worked since the scan `before`.
+    """Watch the second of two sessions before the first edit; the scan `before` is older than both.
 
-    A file that only the first of them wrote is no output: it may be a snapshot, which later sessions read.
+    A file that only the first session wrote is no output: it may be a snapshot that later sessions read.
     """
 
     def __init__(self, project: SealedFiles, before: FileTree) -> None:
@@ -27,12 +27,12 @@ class OutputWatch:
     def find_outputs(self) -> tuple[str, ...]:
         """Return the files that the session wrote, and with a slash the folders that were not there before."""
         stamps = self._read_stamps()
-        written = [path for path, stamp in stamps.items() if self._stamps.get(path) != stamp]
+        written = {path for path, _ in stamps.items() - self._stamps.items()}
         places = (find_new_place(path, self._before) for path in written)
         return tuple(sorted({f"{place}/" if place not in stamps else place for place in places}))
 
-    def _read_stamps(self) -> dict[str, tuple[int, ...]]:
-        """Return when and how each sealed file was written that is not as it was before."""
+    def _read_stamps(self) -> dict[str, Stamp | None]:
+        """Return the stamps of the sealed files that differ from the scan `before`."""
         self._project.accept_current()
         changes = compare_trees(self._before, self._project.current).select(self._project.sealed)
         paths = (path for path in (*changes.added, *changes.modified) if not path.endswith(_SOURCE))

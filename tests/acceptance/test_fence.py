@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.processes.fence import FenceTool, find_problem, probe_tools
+from pytest_loop.processes.fence import FenceTool, find_tool_problem, probe_tools
 from tests.agents.codex_home import find_codex, make_codex_home
 from tests.agents.model_server import ModelServer, Turn
 from tests.fences import needs_fence
@@ -199,7 +199,7 @@ def test_run_in_a_work_tree_is_fenced(shop: Path, caller: PytestCaller) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(bool(find_problem(FenceTool.UNSHARE)), reason="unshare does not work here")
+@pytest.mark.skipif(bool(find_tool_problem(FenceTool.UNSHARE)), reason="unshare does not work here")
 def test_unshare_takes_the_place_of_bubblewrap(
     shop: Path, caller: PytestCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,7 +230,7 @@ runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 CHEAT = "echo 'def test_total(): pass' > tests/test_shop.py"
 
 
-@pytest.mark.skipif(bool(find_problem(FenceTool.LANDLOCK)), reason="Landlock does not work here")
+@pytest.mark.skipif(bool(find_tool_problem(FenceTool.LANDLOCK)), reason="Landlock does not work here")
 @pytest.mark.parametrize(("layers", "word"), [(1, "partly fenced: Landlock protects only"), (16, "not fenced: ")])
 def test_without_a_fence_draft_and_ending_say_so_and_detection_works_alone(shop: Path, layers: int, word: str) -> None:
     daemon = "(setsid env -i sh -c 'while :; do date +%N > ../tick; done' > /dev/null 2>&1 &)\nwhile ! [ -s ../tick ]; do :; done"
@@ -250,7 +250,7 @@ def test_without_a_fence_draft_and_ending_say_so_and_detection_works_alone(shop:
         assert (shop.parent / "tick").read_text() == last
 
 
-@pytest.mark.skipif(bool(find_problem(FenceTool.LANDLOCK)), reason="Landlock does not work here")
+@pytest.mark.skipif(bool(find_tool_problem(FenceTool.LANDLOCK)), reason="Landlock does not work here")
 @pytest.mark.parametrize(
     ("layers", "reason"),
     [(1, "only Landlock works here, and cannot keep sealed files read-only"), (16, "does not work here: ")],

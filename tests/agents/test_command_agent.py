@@ -19,7 +19,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
-from pytest_loop.processes.fence import supervise
+from pytest_loop.processes.fence import make_supervisor_fence
 
 Ask = Callable[..., AgentRequest]
 Program = Callable[..., CommandAgent]
@@ -183,7 +183,7 @@ os.execve(sys.executable, [sys.executable, "-I", "-c", code, pid_file], {})
 """
 
 
-@pytest.mark.skipif(supervise() is None, reason="the system does not show children of processes")
+@pytest.mark.skipif(make_supervisor_fence() is None, reason="the system does not show children of processes")
 def test_a_process_that_left_its_group_and_its_environment_ends_with_the_agent(
     program: Program, ask: Ask, tmp_path: Path
 ) -> None:

@@ -205,7 +205,7 @@ CHILDREN = {
 def test_no_descendant_outlives_a_thorough_command(tmp_path: Path, child: str, then: str) -> None:
     limit = 0.7 if "sleep" in then else 30
     started = time.monotonic()
-    done = run_command(Command(f"{child} echo $! > pid; {then}", tmp_path, limit, is_thorough=True))
+    done = run_command(Command(f"{child} echo $! > pid; {then}", tmp_path, limit, ends_detached=True))
     assert done.ending is (Ending.DEADLINE if "sleep" in then else Ending.COMPLETED)
     assert wait_until_gone(int((tmp_path / "pid").read_text()))
     assert time.monotonic() - started < 30
@@ -229,7 +229,7 @@ def test_a_descendant_that_holds_the_pipes_is_ended(run: Run, tmp_path: Path) ->
 def test_an_unmarked_descendant_delays_the_end_only_briefly(run: Run, tmp_path: Path) -> None:
     script = "import subprocess\nchild = subprocess.Popen(['sleep', '60'], start_new_session=True, env={})\nopen('pid', 'w').write(str(child.pid))"
     started = time.monotonic()
-    assert run(script, is_thorough=True).ending is Ending.COMPLETED
+    assert run(script, ends_detached=True).ending is Ending.COMPLETED
     assert time.monotonic() - started < 30
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 

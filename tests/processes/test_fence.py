@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.processes.child import CannotStartError, Command, CommandResult, Ending, run_command
-from pytest_loop.processes.fence import Fence, FenceTool, find_problem, list_writable_parts, probe_tools
+from pytest_loop.processes.fence import Fence, FenceTool, find_tool_problem, list_writable_parts, probe_tools
 from pytest_loop.processes.process_marks import MARK
 from tests.ordinary_user import give_to_user, make_user_command, make_user_folder, needs_user
 
 Run = Callable[..., CommandResult]
-WORKING = [tool for tool in FenceTool if not find_problem(tool)]
+WORKING = [tool for tool in FenceTool if not find_tool_problem(tool)]
 MOUNTING = [tool for tool in WORKING if tool.has_mounts]
 # An attempt of each kind to change a sealed file; all of them must fail.
 ATTEMPTS = {
@@ -205,7 +205,7 @@ from pytest_loop.processes.fence import Fence, FenceTool
 project, tool, script = Path(sys.argv[1]), FenceTool(sys.argv[2]), sys.argv[3]
 read_only = (str(project / "tests"), str(project / "conftest.py")) if tool.has_mounts else ("/usr",)
 fence = Fence(tool, read_only)
-result = run_command(Command(["sh", "-c", script], project, 30, fence=fence, is_thorough=True))
+result = run_command(Command(["sh", "-c", script], project, 30, fence=fence, ends_detached=True))
 print(json.dumps([result.exit_code, result.stdout, result.stderr]))
 """
 

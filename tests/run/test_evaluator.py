@@ -15,7 +15,7 @@ from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.session.interference import CAUGHT
+from pytest_loop.session.interference import CAUGHT_FAILURE
 from pytest_loop.session.judge_service import ask_judge
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import JudgingSettings
@@ -187,7 +187,7 @@ def test_new_file_that_a_test_opens_is_not_verified(run: SmallRun) -> None:
 
 
 def test_test_that_passes_although_its_assertion_failed_is_not_verified(run: SmallRun) -> None:
-    deeds = {("test_shop.py::test_total", CAUGHT)}
+    deeds = {("test_shop.py::test_total", CAUGHT_FAILURE)}
     run.session.results.append(SessionResult(SessionPlan(), canaries=[True], interference=deeds, exit_status=0))
     (finding,) = evaluate(run).findings
     assert (finding.kind, finding.path) == ("not verified", "test_shop.py::test_total")

@@ -30,7 +30,7 @@ def test_bytecode_is_cached_from_the_call_on_until_the_factory_closes(tmp_path: 
     assert factory.make((), 0.0).bytecode is None
     cache = factory.cache_bytecode(is_new=True)
     assert factory.make((), 0.0).bytecode is cache
-    folder = cache.prepare(is_full=False)
+    folder = cache.prepare(is_cold=False)
     assert folder.is_dir()
     factory.close()
     assert not folder.exists()

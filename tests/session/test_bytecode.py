@@ -14,7 +14,7 @@ from pytest_loop.session.bytecode import BytecodeCache
 
 
 def test_only_bytecode_of_installed_modules_stays(tmp_path: Path) -> None:
-    bytecode = BytecodeCache(tmp_path, is_new=True)
+    bytecode = BytecodeCache(tmp_path, is_new_run=True)
     folder = bytecode.prepare()
     installed = list(folder.rglob("json/*.pyc"))
     assert installed or not list(Path(sys.base_prefix).rglob("json/__pycache__/*.pyc"))
@@ -47,7 +47,7 @@ def test_bytecode_of_the_first_session_stays_until_its_file_is_written_again(
     for source in sources:
         source.write_text("")
     monkeypatch.setattr("pytest_loop.session.bytecode._CLOCK_TICK", -(10**12))  # as if they were written long ago
-    bytecode = BytecodeCache(tmp_path, is_new=True)
+    bytecode = BytecodeCache(tmp_path, is_new_run=True)
     folder = bytecode.prepare() / tmp_path.relative_to(tmp_path.anchor)
     folder.mkdir(parents=True)
     for source in (*sources, tmp_path / "never.py"):
@@ -72,9 +72,9 @@ def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
     module.__spec__.cached = str(compiled)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "site"))
     monkeypatch.setitem(sys.modules, "tool", module)
-    bytecode = BytecodeCache(tmp_path / "project", is_new=False)
+    bytecode = BytecodeCache(tmp_path / "project", is_new_run=False)
     compiled.write_bytes(b"forged")
-    folder = bytecode.prepare(is_full=False)
+    folder = bytecode.prepare(is_cold=False)
     assert list(folder.iterdir()) == []
     for _ in range(2):
         [compiled_file] = bytecode.prepare().rglob("tool.pyc")
@@ -87,14 +87,14 @@ def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
 
 
 def test_a_project_inside_the_interpreters_folder_is_not_installed() -> None:
-    bytecode = BytecodeCache(Path(sys.base_prefix) / "projects" / "linked", is_new=True)
+    bytecode = BytecodeCache(Path(sys.base_prefix) / "projects" / "linked", is_new_run=True)
     assert list(bytecode.prepare().rglob("json/*.pyc")) == []
     bytecode.close()
 
 
 def test_links_and_unreadable_folders_of_a_session_are_deleted(tmp_path: Path) -> None:
     """Python follows links, and reads files by name in folders that cannot be listed."""
-    bytecode = BytecodeCache(tmp_path, is_new=True)
+    bytecode = BytecodeCache(tmp_path, is_new_run=True)
     folder = bytecode.prepare()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -113,7 +113,7 @@ def test_links_and_unreadable_folders_of_a_session_are_deleted(tmp_path: Path) -
 
 
 def test_bytecode_of_a_resumed_runs_session_is_not_trusted(tmp_path: Path) -> None:
-    bytecode = BytecodeCache(tmp_path, is_new=False)
+    bytecode = BytecodeCache(tmp_path, is_new_run=False)
     library = bytecode.prepare() / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
     library.mkdir(parents=True, exist_ok=True)
     (library / "planted.cpython-311.pyc").write_bytes(b"forged")
@@ -122,7 +122,7 @@ def test_bytecode_of_a_resumed_runs_session_is_not_trusted(tmp_path: Path) -> No
 
 
 def test_a_folder_that_a_session_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
-    bytecode = BytecodeCache(tmp_path, is_new=True)
+    bytecode = BytecodeCache(tmp_path, is_new_run=True)
     folder = bytecode.prepare()
     linked = tmp_path / "linked"
     linked.mkdir()

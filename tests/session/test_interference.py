@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.session.interference import EXECUTES, InterferenceWatch, list_namespaces
+from pytest_loop.session.interference import EXECUTES_TEXT, InterferenceWatch, list_namespaces
 
 list_namespaces()  # as a session does: while a test runs, pytest replaces some functions itself
 Run = Callable[[str], set[tuple[str, str]]]
@@ -53,9 +53,9 @@ def _watch_product(folder: Path, text: str) -> set[tuple[str, str]] | None:
     module = types.ModuleType("product")
     sys.modules["product"] = module
     exec(compile(text, str(folder / "product.py"), "exec"), vars(module))
-    watch.check_core()
+    watch.check_outcome_code()
     watch.check(is_end=True)
-    return watch.found or None
+    return watch.interference or None
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def _watch_product(folder: Path, text: str) -> set[tuple[str, str]] | None:
         ("class All:\n    def __contains__(self, other): return other is other", "All contains everything"),
         ("import gc\ngc.get_objects()", "it searches all objects"),
         ("def f(): 1\ndef g(): 2\nf.__code__ = g.__code__", "it replaces the code of functions"),
-        ("exec('x = 1')", EXECUTES),
+        ("exec('x = 1')", EXECUTES_TEXT),
         ("class Any:\n    def __eq__(self, other): return other is not self", "Any is equal to everything"),
         ("class Any(int):\n    def __eq__(self, other): return isinstance(other, int)", "Any is equal to everything"),
         ("class Any:\n    def __eq__(self, other): return bool(self.x) and other > 0", "Any is equal to everything"),
@@ -105,7 +105,7 @@ def test_test_may_work_in_another_folder(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     code = f"import os; os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
-    assert run(f"exec(compile({code!r}, {str(tmp_path / 'test_it.py')!r}, 'exec'))") == {("product.py", EXECUTES)}
+    assert run(f"exec(compile({code!r}, {str(tmp_path / 'test_it.py')!r}, 'exec'))") == {("product.py", EXECUTES_TEXT)}
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_library_is_compared_at_the_end_alone(tmp_path: Path, monkeypatch: pytes
     watch = InterferenceWatch(tmp_path)
     monkeypatch.setattr(math, "isclose", math.isfinite)
     watch.check(is_end=False)
-    assert not watch.found
+    assert not watch.interference

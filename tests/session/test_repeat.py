@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.repeat import do_all_fail, repeat_items
+from pytest_loop.session.repeat import confirm_failures, run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 
@@ -36,7 +36,7 @@ class PreparedSession:
 
 def test_only_the_named_items_run_and_only_their_files_are_collected() -> None:
     session = PreparedSession({"a.py::x": FAILED, "b/c.py::y": FAILED})
-    assert do_all_fail(session, ORDER, ROOT, ["a.py::x", "b/c.py::y"])
+    assert confirm_failures(session, ORDER, ROOT, ["a.py::x", "b/c.py::y"])
     (order,) = session.orders
     assert (order.selected, order.only) == (("a.py::x", "b/c.py::y"), ("/shop/a.py", "/shop/b/c.py"))
     assert order.canary
@@ -44,15 +44,15 @@ def test_only_the_named_items_run_and_only_their_files_are_collected() -> None:
 
 @pytest.mark.parametrize("answer", [{"a.py::x": PASSED}, {}, SessionError("x")], ids=["passed", "gone", "broken"])
 def test_what_does_not_fail_once_more_is_noticed(answer: dict[str, Outcome] | SessionError) -> None:
-    assert not do_all_fail(PreparedSession(answer), ORDER, ROOT, ["a.py::x"])
+    assert not confirm_failures(PreparedSession(answer), ORDER, ROOT, ["a.py::x"])
 
 
 def test_nothing_to_repeat_needs_no_session() -> None:
     session = PreparedSession({})
-    assert do_all_fail(session, ORDER, ROOT, [])
+    assert confirm_failures(session, ORDER, ROOT, [])
     assert session.orders == []
 
 
 def test_request_to_stop_is_not_taken_for_a_failure() -> None:
     with pytest.raises(SessionStoppedError):
-        repeat_items(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ("a.py::x",))
+        run_items_alone(PreparedSession(SessionStoppedError("stopped")), ORDER, ROOT, ("a.py::x",))

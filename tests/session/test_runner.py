@@ -20,7 +20,7 @@ from pytest_loop.session.runner import (
     SessionError,
     SessionStoppedError,
     SubprocessSession,
-    _find_settings_file,
+    _replace_missing_settings,
 )
 
 PLAN = '{"plan": {"items": {"test_it.py::test_it": ["tests::test_it"]}}}'
@@ -177,9 +177,9 @@ def test_a_session_that_stops_early_keeps_earlier_evidence_of_other_items(tmp_pa
 
 def test_settings_that_moved_to_another_file_are_found(tmp_path: Path) -> None:
     arguments = ("--rootdir", str(tmp_path), "-c", str(tmp_path / "setup.cfg"), "-q")
-    assert _find_settings_file(("-q",)) == ("-q",)
-    assert _find_settings_file(arguments)[3] == os.devnull
+    assert _replace_missing_settings(("-q",)) == ("-q",)
+    assert _replace_missing_settings(arguments)[3] == os.devnull
     (tmp_path / "pyproject.toml").touch()
-    assert _find_settings_file(arguments)[3:] == (str(tmp_path / "pyproject.toml"), "-q")
+    assert _replace_missing_settings(arguments)[3:] == (str(tmp_path / "pyproject.toml"), "-q")
     (tmp_path / "setup.cfg").touch()
-    assert _find_settings_file(arguments) == arguments
+    assert _replace_missing_settings(arguments) == arguments

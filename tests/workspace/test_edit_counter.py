@@ -32,19 +32,19 @@ def test_file_that_changed_most_often_is_found(project: SealedFiles) -> None:
         (project.root / "data.bin").write_bytes(b"\0" + bytes([number]))
         counter.look()
     (project.root / "other.py").write_text("y = 1\n")
-    assert counter.find_most(project.root) == Rewrites("shop.py", 5)
+    assert counter.find_most_edited(project.root) == Rewrites("shop.py", 5)
 
 
 def test_untouched_files_and_equal_contents_do_not_count(project: SealedFiles) -> None:
     counter = count_project_edits(project)
     (project.root / "shop.py").write_text("x = 0\n")
-    assert counter.find_most(project.root) == Rewrites()
+    assert counter.find_most_edited(project.root) == Rewrites()
 
 
 def test_last_edit_counts_without_a_look_after_it(project: SealedFiles) -> None:
     counter = count_project_edits(project)
     (project.root / "shop.py").write_text("x = 1\n")
-    assert counter.find_most(project.root) == Rewrites("shop.py", 1)
+    assert counter.find_most_edited(project.root) == Rewrites("shop.py", 1)
 
 
 def test_file_that_is_gone_does_not_count(project: SealedFiles) -> None:
@@ -52,7 +52,7 @@ def test_file_that_is_gone_does_not_count(project: SealedFiles) -> None:
     (project.root / "new.py").write_text("z = 1\n")
     counter.look()
     (project.root / "new.py").unlink()
-    assert counter.find_most(project.root) == Rewrites()
+    assert counter.find_most_edited(project.root) == Rewrites()
 
 
 def test_document_is_counted_too(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_document_is_counted_too(tmp_path: Path) -> None:
     for number in range(3):
         path.write_text("x" * (number + 1))
         counter.look()
-    assert counter.find_most(tmp_path) == Rewrites("guide.md", 3)
+    assert counter.find_most_edited(tmp_path) == Rewrites("guide.md", 3)
 
 
 def test_looks_are_rare_where_they_take_long() -> None:

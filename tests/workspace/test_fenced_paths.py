@@ -15,7 +15,7 @@ from pytest_loop.workspace.fenced_paths import (
     list_cache_folders,
     list_environment_paths,
     list_git_paths,
-    list_sealed_paths,
+    select_read_only_paths,
 )
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -77,12 +77,12 @@ def seal(project: Path) -> Iterator[Seal]:
 def test_sealed_paths(
     seal: Seal, patterns: tuple[str, ...], written: tuple[str, ...] | None, expected: tuple[str, ...]
 ) -> None:
-    sealed = list_sealed_paths(seal(*patterns), written)
+    sealed = select_read_only_paths(seal(*patterns), written)
     assert (sealed.paths, sealed.left_out) == (expected, 0)
 
 
 def test_python_files_stay_writable_for_a_formatter(seal: Seal) -> None:
-    assert list_sealed_paths(seal(), (), are_sources_open=True).paths == ("tests/data/",)
+    assert select_read_only_paths(seal(), (), are_sources_open=True).paths == ("tests/data/",)
 
 
 def test_outputs_and_links_are_not_read_only(seal: Seal, project: Path) -> None:
@@ -90,12 +90,12 @@ def test_outputs_and_links_are_not_read_only(seal: Seal, project: Path) -> None:
     (project / "tests" / "link.txt").symlink_to("test_a.py")
     (project / "conftest.py").symlink_to("shop.py")
     sealed = seal(files=("shop.py", "tests/test_a.py", "tests/out/x.txt"), outputs=("tests/out/",))
-    assert list_sealed_paths(sealed, ()).paths == ("tests/test_a.py",)
+    assert select_read_only_paths(sealed, ()).paths == ("tests/test_a.py",)
 
 
 def test_number_of_paths_is_limited_and_folders_come_first(seal: Seal) -> None:
     files = [*(f"src/p{number}/conftest.py" for number in range(5)), "src/p1/code.py", "tests/data.txt", "conftest.py"]
-    sealed = list_sealed_paths(seal(files=files), (), limit=3)
+    sealed = select_read_only_paths(seal(files=files), (), limit=3)
     assert sealed.paths == ("tests/", "conftest.py", "src/p0/conftest.py")
     assert sealed.left_out == 4
 
@@ -164,11 +164,11 @@ def test_written_paths_are_found(seal: Seal, project: Path, name: str) -> None:
     write, expected = WRITES[name]
     watch = WriteWatch(seal())
     write(project)
-    assert watch.find_written() == expected
+    assert watch.find_written_paths() == expected
 
 
 def test_temporary_file_in_a_sealed_folder_is_a_write(seal: Seal, project: Path) -> None:
     watch = WriteWatch(seal())
     (project / "tests" / "scratch.db").touch()
     (project / "tests" / "scratch.db").unlink()
-    assert watch.find_written() == ("tests/",)
+    assert watch.find_written_paths() == ("tests/",)

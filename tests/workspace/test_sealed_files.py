@@ -319,7 +319,7 @@ def test_changed_sources_are_those_of_the_product(root: Path, project: SealedFil
 
 def test_run_that_does_not_start_leaves_nothing(root: Path, project: SealedFiles) -> None:
     assert (root / ".loop" / "run").exists()
-    project.discard()
+    project.delete_records()
     assert not (root / ".loop").exists()
 
 

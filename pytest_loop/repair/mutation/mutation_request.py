@@ -86,7 +86,7 @@ def measure_mutants(request: MutationRequest) -> MutationResult:
         request_file.write_text(request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", _ENGINE, str(request_file), str(result_file)]
         try:
-            completed = run_command(Command(command, folder, request.seconds + _OVERHEAD, is_thorough=True))
+            completed = run_command(Command(command, folder, request.seconds + _OVERHEAD, ends_detached=True))
         except CannotStartError as error:
             raise MutationError(str(error)) from None
         if not result_file.exists():

@@ -66,7 +66,7 @@ class ForkedChild:
 class Server:
     """Fork one session at a time, and end every process that it leaves behind.
 
-    In a forked process, `driver` is the connection to the server.
+    `driver` is the connection to the process that drives the run; in a forked process, to the server.
     """
 
     driver: socket.socket
@@ -75,7 +75,7 @@ class Server:
     children: list[ForkedChild] = field(default_factory=list)
 
     def run(self, config: pytest.Config, fork_point: object) -> None:
-        """Serve orders; only a forked session returns."""
+        """Serve requests; only a forked session returns."""
         reason = self._find_problem(config, fork_point)
         if "xdist" in sys.modules:
             xdist_workers.warm_caches()
@@ -118,13 +118,13 @@ class Server:
             return self._run_session(message["run"], files)
         self._end_children()
         send_message(self.driver, {"ended": True})
-        self.fingerprint.add_modules(self.preloader.run_while_idle(self.driver, self._end_children))
+        self.fingerprint.add_modules(self.preloader.load_while_idle(self.driver, self._end_children))
         return False
 
-    def _run_session(self, order: dict[str, Any], files: list[int]) -> bool:
+    def _run_session(self, request: dict[str, Any], files: list[int]) -> bool:
         child = self._fork(0)
         if child is None:
-            self._become_session(order, files)
+            self._become_session(request, files)
             return True
         close_files(files)
         if change := self.fingerprint.find_change():
@@ -138,11 +138,11 @@ class Server:
         send_message(self.driver, {"pid": child.pid})
         return False
 
-    def _become_session(self, order: dict[str, Any], files: list[int]) -> None:
+    def _become_session(self, request: dict[str, Any], files: list[int]) -> None:
         stdout, stderr, channel = files
         os.set_inheritable(channel, True)
         connect_streams((None, stdout, stderr))
-        reset_process({SESSION_VARIABLE: f"{channel} {order['path']}", **order["variables"]}, self.locations)
+        reset_process({SESSION_VARIABLE: f"{channel} {request['path']}", **request["variables"]}, self.locations)
         self.preloader.store.install_finder()
         if "xdist" in sys.modules:
             xdist_workers.patch_execnet_to_fork(self.driver)
@@ -150,8 +150,8 @@ class Server:
             receive_message(self.driver)  # the server allows it to go on
         except EOFError:
             os._exit(0)
-        if order["arguments"] != sys.argv[1:]:
-            sys.argv[1:] = order["arguments"]
+        if request["arguments"] != sys.argv[1:]:
+            sys.argv[1:] = request["arguments"]
             raise Restart(pytest.main)
 
     def _handle_child(self, child: ForkedChild) -> bool:
@@ -169,7 +169,7 @@ class Server:
             self.preloader.add_request(message.get("modules", ()))
         return False
 
-    def _run_worker(self, order: dict[str, Any], files: list[int], session: ForkedChild) -> None:
+    def _run_worker(self, request: dict[str, Any], files: list[int], session: ForkedChild) -> None:
         worker = self._fork(session.pid)
         if worker is not None:
             close_files(files)
@@ -178,7 +178,7 @@ class Server:
             return
         connect_streams(files)
         os.environ.clear()
-        reset_process(order["variables"], self.locations)
+        reset_process(request["variables"], self.locations)
         self.preloader.store.install_finder()
         sys.argv[:] = ["-c"]
         raise Restart(_run_execnet)
@@ -251,7 +251,7 @@ def serve(config: pytest.Config, fork_point: Any) -> None:
         import_module(name)
     _build_models()
     list_namespaces()
-    fork_point.server = Server(driver, locations, Preloader(locations, settings["since"]))
+    fork_point.server = Server(driver, locations, Preloader(locations, settings["installed_before"]))
     fork_point.server.run(config, fork_point)
     config.pluginmanager.unregister(fork_point)
 

@@ -40,8 +40,8 @@ class ImportTrace:
     absent: tuple[str, ...]
 
 
-def trace_import(name: str, locations: Locations, since: float) -> ImportTrace | None:
-    """Import a module; None if that does more than load modules installed before the time `since`.
+def trace_import(name: str, locations: Locations, installed_before: float) -> ImportTrace | None:
+    """Import a module; return None if that does more than load modules installed before a time.
 
     This changes the process, which has to end afterwards.
     """
@@ -61,7 +61,7 @@ def trace_import(name: str, locations: Locations, since: float) -> ImportTrace |
     modules = tuple(module for module in sys.modules if module not in loaded)
     if has_warned or watcher.has_side_effects or _get_process_state() != state:
         return None
-    if not all(_is_trusted(module, locations, since) for module in modules):
+    if not all(_is_trusted(module, locations, installed_before) for module in modules):
         return None
     packages = {module.partition(".")[0] for module in modules}
     return ImportTrace(
@@ -97,18 +97,20 @@ def _get_process_state() -> tuple[object, ...]:
     return handlers, import_paths, output, dict(os.environ), os.getcwd(), count_threads()
 
 
-def _is_trusted(name: str, locations: Locations, since: float) -> bool:
-    """Return whether a module is part of Python, or was installed before the run, so that no session planted it."""
+def _is_trusted(name: str, locations: Locations, installed_before: float) -> bool:
+    """Return whether a module is part of Python, or was installed too early for a session to have planted it."""
     if name.partition(".")[0] in PATCHING_PACKAGES:
         return False
     spec = getattr(sys.modules[name], "__spec__", None)
     if spec is None:  # made by another module
         parent = name.rpartition(".")[0]
-        return parent in sys.modules and _is_trusted(parent, locations, since)
+        return parent in sys.modules and _is_trusted(parent, locations, installed_before)
     if spec.origin in ("built-in", "frozen"):
         return True
     paths = [spec.origin] if spec.origin else list(spec.submodule_search_locations or ())
-    return bool(paths) and all(locations.is_installed(path) and os.stat(path).st_ctime < since for path in paths)
+    return bool(paths) and all(
+        locations.is_installed(path) and os.stat(path).st_ctime < installed_before for path in paths
+    )
 
 
 class _Watcher:

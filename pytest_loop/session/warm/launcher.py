@@ -55,13 +55,15 @@ _SESSION_VARIABLES = frozenset({BYTECODE_VARIABLE, "PYTHONDONTWRITEBYTECODE", pr
 
 
 def make_launcher(
-    mode: str, arguments: tuple[str, ...], root: Path, since: float, print_line: Callable[[str], None]
+    mode: str, arguments: tuple[str, ...], root: Path, installed_before: float, print_line: Callable[[str], None]
 ) -> Launcher:
     """Return the launcher for `--loop-session`: cold, warm, or auto (warm where possible)."""
-    return ColdLauncher() if mode == "cold" else WarmLauncher(arguments, root, since, mode == "warm", print_line)
+    if mode == "cold":
+        return ColdLauncher()
+    return WarmLauncher(arguments, root, installed_before, mode == "warm", print_line)
 
 
-class _ServerProcess(ForkedProcess):
+class _ForkedSession(ForkedProcess):
     """A session that the server has forked."""
 
     ends_descendants = True
@@ -96,21 +98,21 @@ class ForkServer:
         arguments: tuple[str, ...],
         folder: Path,
         root: Path,
-        since: float,
+        installed_before: float,
         environment: Mapping[str, str],
         fence: Fence | None = None,
     ) -> None:
         self.environment = environment
         self.fence = fence
         self._connection, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settings = json.dumps({"connection": server_end.fileno(), "root": str(root), "since": since})
+        settings = {"connection": server_end.fileno(), "root": str(root), "installed_before": installed_before}
         with server_end:
             self._process = open_process(
                 [sys.executable, "-c", _START_SCRIPT, *arguments],
                 fence,
                 has_own_pids=False,  # the pids of sessions are sent to this process
                 cwd=folder,
-                env={**environment, SERVER_VARIABLE: settings},
+                env={**environment, SERVER_VARIABLE: json.dumps(settings)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -138,19 +140,19 @@ class ForkServer:
             return "the server that they are forked from could not start"
 
     def fork(self, arguments: list[str], variables: Mapping[str, str], path: str, channel: int) -> child.Child | None:
-        """Fork a session; None if something that the server has loaded has changed."""
+        """Fork a session; return None if the server has died, or a file that it loaded has changed."""
         stdout, child_stdout = os.pipe()
         stderr, child_stderr = os.pipe()
-        order = {"arguments": arguments, "variables": dict(variables), "path": path}
+        request = {"arguments": arguments, "variables": dict(variables), "path": path}
         try:
-            send_message(self._connection, {"run": order}, (child_stdout, child_stderr, channel))
+            send_message(self._connection, {"run": request}, (child_stdout, child_stderr, channel))
             reply = self.receive()
         except (OSError, LauncherDiedError):
             reply = {}
         finally:
             close_files((child_stdout, child_stderr))
         if "pid" in reply:
-            return _ServerProcess(self, int(reply["pid"]), stdout, stderr)
+            return _ForkedSession(self, int(reply["pid"]), stdout, stderr)
         close_files((stdout, stderr))
         return None
 
@@ -177,7 +179,7 @@ class WarmLauncher:
 
     arguments: tuple[str, ...]
     root: Path
-    since: float
+    installed_before: float
     is_required: bool = False
     print_line: Callable[[str], None] = lambda _line: None
     unavailable_reason: str = ""
@@ -193,8 +195,8 @@ class WarmLauncher:
         return self._server is not None and self._server.fence == fence
 
     def start(self, command: child.Command, mark: str) -> child.Child:
-        for _ in range(2):
-            server = self._find_server(command)
+        for _ in range(2):  # the second server is new: a file that the first one loaded has changed
+            server = self._ensure_server(command)
             if server is None:
                 break
             environment = process_marks.add_mark(command.env or {}, mark)
@@ -224,18 +226,20 @@ class WarmLauncher:
         self.unavailable_reason = reason
         self.print_line(f"sessions start cold: {reason}")
 
-    def _find_server(self, command: child.Command) -> ForkServer | None:
-        """Return a server that fits the command, or None if there can be none."""
+    def _ensure_server(self, command: child.Command) -> ForkServer | None:
+        """Return a server that fits the command, started if necessary; None if there can be none."""
         if not self.unavailable_reason and (reason := find_system_problem()):
             self._give_up(reason)
         if self.unavailable_reason:
             return None
         environment = command.env or {}
-        if self._server is not None and not _fits(self._server, command):
+        if self._server is not None and not _can_serve(self._server, command):
             self.close()
         if self._server is None:
             variables = {name: value for name, value in environment.items() if name != SESSION_VARIABLE}
-            self._server = ForkServer(self.arguments, command.cwd, self.root, self.since, variables, command.fence)
+            self._server = ForkServer(
+                self.arguments, command.cwd, self.root, self.installed_before, variables, command.fence
+            )
             if reason := self._server.wait_until_ready(command.timeout):
                 self._give_up(reason)
         return self._server
@@ -250,7 +254,7 @@ def find_system_problem() -> str:
     return ""
 
 
-def _fits(server: ForkServer, command: child.Command) -> bool:
+def _can_serve(server: ForkServer, command: child.Command) -> bool:
     """Return whether a server has the environment and the fence of a command."""
     has_environment = _drop_session_variables(server.environment) == _drop_session_variables(command.env or {})
     return has_environment and server.fence == command.fence

@@ -25,13 +25,13 @@ _MAX_REQUESTS = 16
 
 @dataclass
 class Preloader:
-    """Load modules that were installed before the time `since`, each after a trial in a forked process.
+    """Load modules that were installed before a time, each after a trial in a forked process.
 
-    A request is the list of modules that one process imported, in order.
+    A request lists the modules that one session or worker imported, in order.
     """
 
     locations: Locations
-    since: float
+    installed_before: float
     store: ModuleStore = field(default_factory=ModuleStore)
     _requests: list[list[str]] = field(default_factory=list)
     _refused: set[str] = field(default_factory=set)
@@ -41,7 +41,7 @@ class Preloader:
         if request and PATCHING_PACKAGES.isdisjoint(request):
             self._requests = [*self._requests, request][-_MAX_REQUESTS:]
 
-    def run_while_idle(self, driver: socket.socket, end_children: Callable[[], None]) -> list[ModuleType]:
+    def load_while_idle(self, driver: socket.socket, end_children: Callable[[], None]) -> list[ModuleType]:
         """Load requested modules until the driver sends a message; return those that are new."""
         modules: list[ModuleType] = []
         if not self._requests or _has_message(driver, _IDLE_SECONDS):
@@ -84,7 +84,7 @@ class Preloader:
                 output = os.memfd_create("pytest-loop")
                 for descriptor in (1, 2):
                     os.dup2(output, descriptor)
-                trace = trace_import(name, self.locations, self.since)
+                trace = trace_import(name, self.locations, self.installed_before)
                 os.write(write_end, json.dumps(asdict(trace) if trace else None).encode())
             os._exit(0)
         os.close(write_end)
