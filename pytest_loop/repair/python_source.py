@@ -38,7 +38,7 @@ class PythonSource:
         row = self.lines[line - 1]
         return start + (column if row.isascii() else len(row.encode()[:column].decode("utf-8", "ignore")))
 
-    def get_line(self, offset: int) -> int:
+    def get_line_number(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
     def get_line_start(self, line: int) -> int:
@@ -52,8 +52,8 @@ class PythonSource:
         start, end = self.get_span(node)
         return self.text[start:end]
 
-    def is_placed(self, node: ast.expr) -> bool:
-        """Return whether the tree has the right position of an expression; before Python 3.12 not in every f-string."""
+    def has_right_position(self, node: ast.expr) -> bool:
+        """Return whether the tree has the right position of an expression: before Python 3.12, f-strings may not."""
         try:
             return ast.dump(ast.parse(f"({self.get_code(node)})", mode="eval").body) == ast.dump(node)
         except SyntaxError:
@@ -63,7 +63,7 @@ class PythonSource:
         """Return whether nothing but a comment is on the lines of a statement."""
         start, end = self.get_span(stmt)
         before = self.text[self.get_line_start(stmt.lineno) : start]
-        after = self.text[end : self.get_line_start(self.get_line(end - 1) + 1)].strip()
+        after = self.text[end : self.get_line_start(self.get_line_number(end - 1) + 1)].strip()
         return not before.strip() and (not after or after.startswith("#"))
 
     # -- facts about the whole file, for templates

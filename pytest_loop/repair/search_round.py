@@ -39,7 +39,7 @@ class SearchRound:
         arguments = build_arguments(request.pytest_arguments, self._context.temp_folder)
         code = pytest.main(arguments, plugins=[tests, BriefReports()])
         if self._needs_import_repair(tests):
-            send(self._describe_failures(tests).model_dump(mode="json"))
+            send(self._make_import_failures(tests).model_dump(mode="json"))
             return
         problem = repair_report.describe_import_problem(tests.import_failures, request.folder)
         if self._result is None:
@@ -68,7 +68,7 @@ class SearchRound:
         files = self._context.make_editable_files(item.path for item in tests.items)
         return any(is_repairable(failure, files) for failure in tests.import_failures.values())
 
-    def _describe_failures(self, tests: CollectedTests) -> ImportFailures:
+    def _make_import_failures(self, tests: CollectedTests) -> ImportFailures:
         return ImportFailures(
             broken=tests.import_failures,
             collected=tuple(item.nodeid for item in tests.items),

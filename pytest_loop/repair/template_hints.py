@@ -22,16 +22,16 @@ def list_exceptions(failures: Iterable[Failure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(failure.error for failure in failures))
 
 
-def collect_hints(failures: Collection[Failure], names: Iterable[str], files: Iterable[Path]) -> Hints:
+def collect_hints(failures: Collection[Failure], node_ids: Iterable[str], files: Iterable[Path]) -> Hints:
     """Collect hints from failures, and from the node ids and source files of the failing tests."""
-    names = list(names)
+    node_ids = list(node_ids)
     trees = [tree for path in dict.fromkeys(files) if (tree := _parse_file(path)) is not None]
-    functions = {name.partition("[")[0].rpartition("::")[2] for name in names}
+    functions = {name.partition("[")[0].rpartition("::")[2] for name in node_ids}
     near = [
         string for tree in trees for function in _find_functions(tree, functions) for string in _find_strings(function)
     ]
     strings = [*near, *(string for tree in trees for string in _find_strings(tree))]
-    parameters = [name.partition("[")[2].rstrip("]") for name in names]
+    parameters = [name.partition("[")[2].rstrip("]") for name in node_ids]
     quoted = [string for failure in failures for string in _QUOTED.findall(failure.message)]
     errors = [failure.error for failure in failures] + [name for tree in trees for name in _find_names(tree)]
     return Hints(

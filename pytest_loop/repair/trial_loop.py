@@ -40,7 +40,7 @@ class TrialLoop:
         self._pool = pool
         self._state = state
         self._started = time.monotonic()
-        self._until = context.started + self._request.seconds
+        self._deadline = context.started + self._request.seconds
         self._lowest_score = 0.0
         self._untried: Iterator[RankedCandidate] = iter(())
         self._retries: deque[tuple[RankedCandidate, ...]] = deque()
@@ -54,12 +54,12 @@ class TrialLoop:
     @property
     def seconds_left(self) -> float:
         """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
-        return max(self._until - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
+        return max(self._deadline - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
     def run(self, candidates: Iterable[EditCandidate], trials: Trials) -> str:
         """Try the candidates; return why the search ended."""
         self._untried = _filter_candidates(candidates)
-        self._until = time.monotonic() + self.seconds_left
+        self._deadline = time.monotonic() + self.seconds_left
         while True:
             if reason := self._find_end_reason():
                 return reason
@@ -67,7 +67,7 @@ class TrialLoop:
                 self._start(batch, trials)
             if self._pool.is_idle:
                 is_limit_reached = self._state.tried_count >= self._request.candidates
-                return self._success or ("candidates" if is_limit_reached else "exhausted")
+                return self._success_reason or ("candidates" if is_limit_reached else "exhausted")
             for result in self._pool.collect_results():
                 self._handle_result(self._running.pop(result.key), result, trials)
 
@@ -112,20 +112,20 @@ class TrialLoop:
         elif edit.is_green or edit.is_final:
             self._shorten_search(score * _SIMILAR_SCORE, seconds)
         elif is_first:
-            remaining = (self._until - time.monotonic()) * _SHARE_OF_REMAINING_TIME
+            remaining = (self._deadline - time.monotonic()) * _SHARE_OF_REMAINING_TIME
             self._shorten_search(score * _COMPARABLE_SCORE, max(seconds, remaining))
 
     def _shorten_search(self, lowest_score: float, seconds: float) -> None:
         self._lowest_score = max(self._lowest_score, lowest_score)
-        self._until = min(self._until, time.monotonic() + seconds)
+        self._deadline = min(self._deadline, time.monotonic() + seconds)
 
     def _find_end_reason(self) -> str:
         if self._context.is_stop_requested:
             return "asked"
-        return "" if time.monotonic() < self._until else (self._success or "time")
+        return "" if time.monotonic() < self._deadline else (self._success_reason or "time")
 
     @property
-    def _success(self) -> str:
+    def _success_reason(self) -> str:
         if any(edit.is_green for edit in self._state.plausible_edits):
             return "green"
         return "partly green" if self._state.plausible_edits else ""

@@ -86,12 +86,12 @@ class MutationRun:
         return [path for name in sorted(names) if (path := self._files.find_file(name)) is not None]
 
     def _try_mutants(self, mutants: Sequence[Mutant], loaded: LoadedCode) -> None:
-        until = self._started + self._request.seconds
+        deadline = self._started + self._request.seconds
         running: dict[int, tuple[Mutant, int]] = {}
         duplicates = DuplicateFilter()
         queue = list(enumerate(mutants))[::-1]
-        while running or (queue and time.monotonic() < until):
-            while queue and self._pool.has_room and time.monotonic() < until:
+        while running or (queue and time.monotonic() < deadline):
+            while queue and self._pool.has_room and time.monotonic() < deadline:
                 key, mutant = queue.pop()
                 tree = duplicates.parse_if_new(mutant.candidate)
                 indexes = self._find_tests(mutant)
