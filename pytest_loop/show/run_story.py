@@ -125,7 +125,7 @@ class RunStory:
             yield f"{agent} takes over: the agent before has stopped making progress"
 
     def _list_findings(self, findings: Sequence[SealFinding]) -> Iterator[str]:
-        """Yield evidence of tampering; for files that were put back, also their copies and the flag that permits edits."""
+        """Yield evidence of tampering; for files that were put back, also copies and the flag that permits the edit."""
         lines = [
             f"{_DETAIL}{'not allowed' if finding.kind == FORBIDDEN else finding.kind}: "
             f"{shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
