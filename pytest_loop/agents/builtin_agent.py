@@ -20,7 +20,6 @@ from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.processes.child import CannotStartError, Command, run_command
-from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
 from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
 
 DEFAULT_SECONDS = 45.0
@@ -127,7 +126,7 @@ def search_edits(
     repair_request = RepairRequest(
         folder=root,
         pytest_arguments=(*_WITHOUT_THIS_PLUGIN, *task.session_arguments),
-        allow=task.editable or ALL_PYTHON_FILES,
+        allow=task.editable,
         failing=task.failing_tests,
         seconds=seconds,
         seconds_after_green=min(_SECONDS_AFTER_GREEN, seconds / 4),

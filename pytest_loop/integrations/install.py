@@ -90,7 +90,8 @@ class Installation:
 
     def _change_text(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
         if isinstance(part, SkillPart):
-            return "" if is_removal else _read_skill()
+            skill = files("pytest_loop.integrations").joinpath("skill/SKILL.md")
+            return "" if is_removal else skill.read_text(encoding="utf-8")
         if isinstance(part, JsonPart):
             return self._change_json(part, path, text, is_removal=is_removal)
         table = "" if is_removal else self._make_table()
@@ -147,10 +148,6 @@ def _replace_table(text: str, table: str, path: str) -> str:
 
 def _choose_gap(text: str) -> str:
     return "" if not text else "\n" if text.endswith("\n") else "\n\n"
-
-
-def _read_skill() -> str:
-    return files("pytest_loop.integrations").joinpath("skill/SKILL.md").read_text(encoding="utf-8")
 
 
 def _print_change(path: str, before: str, after: str, *, is_dry_run: bool) -> None:

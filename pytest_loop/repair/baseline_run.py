@@ -16,9 +16,8 @@ from pytest_loop.repair.failure import Failure
 from pytest_loop.repair.fork_pool import ForkPool, Job, Send
 from pytest_loop.repair.sandbox import REFUSAL
 from pytest_loop.repair.suspicion import Line, Spectrum
-from pytest_loop.repair.tracer import make_tracer
+from pytest_loop.repair.tracer import FUEL_OF_TEST, make_tracer
 
-_FUEL = 300_000  # of each test; see `tracer`
 _MAX_TEST_SECONDS, _MIN_TIMEOUT = 15.0, 1.0
 _RERUN_TIMEOUT = 3.0
 _MAX_STACK_DEPTH = 50
@@ -97,7 +96,7 @@ def _rerun_crashed(
         tracer = make_tracer(files)
         tracer.make_line_set = partial(_SentLines, send)
         tests.trace_with(tracer, lambda: os._exit(0), is_recording=True)
-        tests.run_test(index, None, _FUEL)
+        tests.run_test(index, None, FUEL_OF_TEST)
 
     pool.start(Job(0, work, _RERUN_TIMEOUT))
     lines: set[Line] = set()
@@ -105,7 +104,7 @@ def _rerun_crashed(
         for fork in pool.collect_results():
             lines |= {(message["line"][0], message["line"][1]) for message in fork.messages if "line" in message}
     failure = Failure(error=ENDLESS if is_late else "")
-    return BaselineResult(Spectrum(False, frozenset(lines)), _MAX_TEST_SECONDS, _FUEL, failure)
+    return BaselineResult(Spectrum(False, frozenset(lines)), _MAX_TEST_SECONDS, FUEL_OF_TEST, failure)
 
 
 def record_tests(
@@ -116,7 +115,7 @@ def record_tests(
 
     def report_endless() -> None:
         failure = Failure(error=ENDLESS, frames=_read_stack(files))
-        send(_make_message(current, tests, TestOutcome(False, 0.0, _FUEL, failure)))
+        send(_make_message(current, tests, TestOutcome(False, 0.0, FUEL_OF_TEST, failure)))
         os._exit(0)
 
     tests.trace_with(make_tracer(files), report_endless, is_recording=True)
@@ -124,7 +123,7 @@ def record_tests(
         if time.monotonic() > deadline:
             return
         following = order[position + 1] if position + 1 < len(order) else None
-        outcome = tests.run_test(current, following, _FUEL)
+        outcome = tests.run_test(current, following, FUEL_OF_TEST)
         send({**_make_message(current, tests, outcome), "within": _compute_timeout(deadline)})
 
 

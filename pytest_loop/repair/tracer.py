@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.suspicion import Line
 
+FUEL_OF_TEST = 300_000  # before its usual amount is known
 OnFuelExhausted = Callable[[], None]
 
 

@@ -185,7 +185,7 @@ class CandidateTrial:
     def _run_test(self, index: int, following: int | None, send: Send) -> TestOutcome:
         """Run one test and send its outcome."""
         baseline = self.baseline[index]
-        send({"begin": index, "within": compute_timeout(baseline)})
+        send({"within": compute_timeout(baseline)})
         outcome = self.tests.run_test(index, following, compute_fuel(baseline))
         send({"at": index, "passed": outcome.passed})
         return outcome

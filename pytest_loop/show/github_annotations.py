@@ -57,7 +57,7 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         yield _format_annotation(level, "" if place == result.id else place, result.id, message)
 
 
-def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str = ".") -> Iterator[str]:
+def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str) -> Iterator[str]:
     """Render annotations of a session outside a run: rules that block or warn, blocking ones first."""
     results = [result for evaluation in evaluations for result in evaluation.results]
     shown = [result for result in results if result.is_blocking or result.verdict is Verdict.WARN]

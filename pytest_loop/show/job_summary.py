@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.evaluation import Complaint, Evaluation, SealFinding
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern
@@ -130,13 +130,12 @@ def _render_blockers(state: RunState) -> Iterator[str]:
         return
     yield f"### Failing: {format_count(len(failed), 'rule')}"
     yield ""
-    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MAX_BLOCKERS)
-
-
-def _describe_failure(complaint: Complaint) -> str:
-    return f"- {format_code(complaint.id)}" + (
-        f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else ""
-    )
+    lines = [
+        f"- {format_code(complaint.id)}"
+        + (f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else "")
+        for complaint in failed
+    ]
+    yield from limit_lines(lines, MAX_BLOCKERS)
 
 
 def _render_findings(state: RunState) -> Iterator[str]:

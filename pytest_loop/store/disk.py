@@ -174,7 +174,7 @@ def hash_file(path: Path) -> str:
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
-def truncate_file(path: Path, length: int, end: bytes = b"") -> None:
+def truncate_file(path: Path, length: int, end: bytes) -> None:
     """Keep the first `length` bytes of a file, and append `end`."""
     with translate_errors("repair", path):
         descriptor = open_regular_file(path, os.O_WRONLY)

@@ -178,12 +178,10 @@ def _toggle_await(node: ast.Call | ast.Await, unit: EditUnit, _: Hints) -> Itera
     """Await a coroutine, or do not."""
     if isinstance(node, ast.Await):
         yield unit.replace_node(node, unit.get_code(node.value))
-    elif not isinstance(unit.get_parent(node), ast.Await) and _is_in_coroutine(node, unit):
+    elif not isinstance(unit.get_parent(node), ast.Await) and any(
+        isinstance(ancestor, ast.AsyncFunctionDef) for ancestor in unit.iterate_ancestors(node)
+    ):
         yield substitute(unit, node, f"await {unit.get_code(node)}")
-
-
-def _is_in_coroutine(node: ast.expr, unit: EditUnit) -> bool:
-    return any(isinstance(ancestor, ast.AsyncFunctionDef) for ancestor in unit.iterate_ancestors(node))
 
 
 TEMPLATES = (
