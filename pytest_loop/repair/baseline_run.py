@@ -49,7 +49,7 @@ class BaselineResult:
         return self.failure.error == PermissionError.__name__ and self.failure.message.startswith(REFUSAL)
 
     @property
-    def kind(self) -> FailureKind:
+    def failure_kind(self) -> FailureKind:
         return FailureKind(self.failure.error, next(iter(self.spectrum.frames[-1:]), None))
 
 

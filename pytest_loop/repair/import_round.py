@@ -72,7 +72,7 @@ class ImportRound:
         )
         with self._context.make_fork_pool() as pool:
             loop = TrialLoop(self._context, pool, state)
-            trial = _CollectionTrial(request.pytest_arguments, self._context.texts, self._failures, self._files)
+            trial = _CollectionTrial(request.pytest_arguments, self._context.edited_texts, self._failures, self._files)
             if request.localise_only:
                 state.end_reason = "localised"
             else:
@@ -107,7 +107,7 @@ class _CollectionTrial:
     """Collect with an edit, then run the tests that are new and those that passed before."""
 
     pytest_arguments: Sequence[str]
-    texts: Mapping[str, str]
+    edited_texts: Mapping[str, str]
     failures: ImportFailures
     files: EditableFiles
     batch_size: int = 1  # a process imports a module only once
@@ -116,7 +116,7 @@ class _CollectionTrial:
         candidate = batch[0].candidate
 
         def work(send: Send) -> None:
-            install_overlay({**self.texts, str(candidate.source.path): candidate.text})
+            install_overlay({**self.edited_texts, str(candidate.source.path): candidate.text})
             tests = CollectedTests(lambda tests: self._run_tests(tests, send))
             arguments = build_arguments(self.pytest_arguments, Path(tempfile.gettempdir()))
             pytest.main(arguments, plugins=[tests, BriefReports()])

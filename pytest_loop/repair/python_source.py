@@ -23,10 +23,11 @@ class PythonSource:
         self._starts = [0, *accumulate(map(len, self.lines))]
 
     @classmethod
-    def read(cls, path: Path, texts: Mapping[str, str]) -> PythonSource | None:
-        """Read a file from `texts` or from disk; return None if it is not valid Python."""
+    def read(cls, path: Path, edited_texts: Mapping[str, str]) -> PythonSource | None:
+        """Read a file from `edited_texts` or from disk; return None if it is not valid Python."""
         try:
-            return cls(path, texts[str(path)] if str(path) in texts else path.read_bytes().decode("utf-8"))
+            text = edited_texts.get(str(path))
+            return cls(path, path.read_bytes().decode("utf-8") if text is None else text)
         except (OSError, ValueError, SyntaxError):
             return None
 

@@ -68,7 +68,7 @@ class Search:
         )
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
-        trial.check_sharing(self._pool)
+        trial.choose_batch_size(self._pool)
         self._context.send_plan(SearchPlan(plan=self._describe_plan(trial)))
         return self._loop.run(candidates, trial)
 

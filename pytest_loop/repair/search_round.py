@@ -34,7 +34,7 @@ class SearchRound:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         request = self._context.request
-        install_overlay(self._context.texts)
+        install_overlay(self._context.edited_texts)
         tests = CollectedTests(lambda tests: self._search(tests, send))
         arguments = build_arguments(request.pytest_arguments, self._context.temp_folder)
         code = pytest.main(arguments, plugins=[tests, BriefReports()])

@@ -48,8 +48,8 @@ class CandidateTrial:
     _guards_by_unit: dict[int, list[int]] = field(default_factory=dict)
     _lines_by_unit: dict[int, frozenset[Line]] = field(default_factory=dict)
 
-    def check_sharing(self, pool: ForkPool) -> None:
-        """Let candidates share forks if tests run the same twice in one process and leave nothing in modules."""
+    def choose_batch_size(self, pool: ForkPool) -> None:
+        """Let candidates share forks if tests behave alike each time in one process and leave nothing in modules."""
         indexes = [*self.targets[:_TESTS_TO_LOOK_AT], *self.guards[:_TESTS_TO_LOOK_AT]]
         if any(self.baseline[index].is_endless for index in indexes):
             return
@@ -90,7 +90,7 @@ class CandidateTrial:
             for ranked in batch:
                 send({"begun": ranked.rank})
                 undo = self.loaded.swap_reversibly(ranked.candidate.unit, ranked.tree)
-                indexes = self._find_first_targets(ranked)[:_TESTS_TO_LOOK_AT]
+                indexes = self._find_reaching_targets(ranked)[:_TESTS_TO_LOOK_AT]
                 if undo is None or any(self._run_test(index, None, send).passed for index in indexes):
                     send({"worth": ranked.rank})
                 if undo is not None:
@@ -101,9 +101,9 @@ class CandidateTrial:
         return work
 
     def _make_trial(self, ranked: RankedCandidate) -> Callable[[Send], None]:
-        targets = self._find_first_targets(ranked)
+        targets = self._find_reaching_targets(ranked)
         others = [index for index in self.targets if index not in targets]
-        guards = self._find_nearest_guards(ranked)
+        guards = self._sort_guards(ranked)
 
         def work(send: Send) -> None:
             self.loaded.swap_code(ranked.candidate.unit, ranked.tree, ranked.candidate.text)
@@ -129,11 +129,11 @@ class CandidateTrial:
 
     def _is_similar_failure(self, index: int, fixed: Sequence[int], ranked: RankedCandidate) -> bool:
         """Return whether a test failed like fixed ones: at the same project line, or after reaching the same unit."""
-        kind = self.baseline[index].kind
-        is_same_kind = any(self.baseline[other].kind == kind for other in fixed)
+        kind = self.baseline[index].failure_kind
+        is_same_kind = any(self.baseline[other].failure_kind == kind for other in fixed)
         return is_same_kind and (kind.line is not None or self._reaches_unit(index, ranked))
 
-    def _find_first_targets(self, ranked: RankedCandidate) -> list[int]:
+    def _find_reaching_targets(self, ranked: RankedCandidate) -> list[int]:
         """Return the targets that execute the edited unit, its line first; all targets if none is known to."""
         key = id(ranked.candidate.unit), ranked.candidate.line
         if key not in self._targets_by_line:
@@ -144,7 +144,7 @@ class CandidateTrial:
             )
         return self._targets_by_line[key]
 
-    def _find_nearest_guards(self, ranked: RankedCandidate) -> list[int]:
+    def _sort_guards(self, ranked: RankedCandidate) -> list[int]:
         """Return the guards, those that execute the edited unit first."""
         key = id(ranked.candidate.unit)
         if key not in self._guards_by_unit:

@@ -20,7 +20,7 @@ _TRIAL_SHARE = 0.2
 _DELETION_FACTOR = 3.0
 
 
-class Trials(Protocol):
+class Trial(Protocol):
     """The way to try candidates: one per fork, or first a batch per fork to select those for a fork of their own."""
 
     @property
@@ -56,20 +56,20 @@ class TrialLoop:
         """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
         return max(self._deadline - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
-    def run(self, candidates: Iterable[EditCandidate], trials: Trials) -> str:
+    def run(self, candidates: Iterable[EditCandidate], trial: Trial) -> str:
         """Try the candidates; return why the search ended."""
         self._untried = _filter_candidates(candidates)
         self._deadline = time.monotonic() + self.seconds_left
         while True:
             if reason := self._find_end_reason():
                 return reason
-            while self._pool.has_room and (batch := self._take_batch(trials.batch_size)):
-                self._start(batch, trials)
+            while self._pool.has_room and (batch := self._take_batch(trial.batch_size)):
+                self._start(batch, trial)
             if self._pool.is_idle:
                 is_limit_reached = self._state.tried_count >= self._request.candidates
                 return self._success_reason or ("candidates" if is_limit_reached else "exhausted")
             for result in self._pool.collect_results():
-                self._handle_result(self._running.pop(result.key), result, trials)
+                self._handle_result(self._running.pop(result.key), result, trial)
 
     def _take_batch(self, size: int) -> tuple[RankedCandidate, ...]:
         """Return candidates to retry, else the next best ones; empty if all were tried."""
@@ -82,16 +82,16 @@ class TrialLoop:
         self._state.tried_count += len(batch)
         return batch
 
-    def _start(self, batch: tuple[RankedCandidate, ...], trials: Trials) -> None:
+    def _start(self, batch: tuple[RankedCandidate, ...], trial: Trial) -> None:
         self._job_count += 1
         self._running[self._job_count] = batch
-        self._pool.start(trials.make_job(self._job_count, batch))
+        self._pool.start(trial.make_job(self._job_count, batch))
 
-    def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trials: Trials) -> None:
+    def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trial: Trial) -> None:
         """Record the result of a single trial; queue what a batch found promising or did not reach."""
         self._state.crash_count += not result.is_finished
         if len(batch) == 1:
-            self._record_edit(trials.read_result(batch[0], result))
+            self._record_edit(trial.read_result(batch[0], result))
             return
         begun = {message["begun"] for message in result.messages if "begun" in message}
         promising = {message["worth"] for message in result.messages if "worth" in message}

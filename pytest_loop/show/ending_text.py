@@ -80,7 +80,7 @@ def _lower_first(sentence: str) -> str:
 
 
 def _count_rules(state: RunState) -> str:
-    """Return how many rules pass; after a success that is in the line of the last evaluation."""
+    """Return how many rules pass; empty after a success, when the line of the last evaluation says it."""
     evaluation = state.evaluation
     return f"{evaluation.passing} of {evaluation.total} pass" if evaluation and not state.stop.passed else ""
 
@@ -126,7 +126,7 @@ def _render_details(state: RunState) -> Iterator[str]:
 
 
 def _format_score(state: RunState) -> str:
-    """Return the final score, which is that of the last evaluation only if the artifact is still the same."""
+    """Format the final score: that of the last evaluation if the artifact has not changed since, else unavailable."""
     evaluation, status = state.evaluation, get_artifact_status(state)
     if status is ArtifactStatus.EVALUATED and evaluation:
         digest = state.progress.artifact_hash[:SHORT_HASH_LENGTH]

@@ -127,7 +127,7 @@ class LiveView:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def _close_open_line(self) -> str:
-        """Return a line break if a session left its last line open."""
+        """Return a line break if a session left its last line open, and count it as closed."""
         is_open, self._is_line_open = self._is_line_open, False
         return "\n" if is_open else ""
 
@@ -158,7 +158,7 @@ class LiveView:
             return 0
 
     def _render_erasure(self) -> str:
-        """Return the codes that remove the progress; a terminal that became narrower has wrapped its line."""
+        """Return the codes that remove the drawn progress, all rows of it if a narrower terminal has wrapped it."""
         if not self._drawn_width:
             return ""
         columns = self._measure_columns() or self._drawn_width
@@ -178,7 +178,7 @@ class SessionProgress:
 
 
 class _LineBuffer:
-    """Builds complete lines from pieces of output; very long lines are split."""
+    """Build complete lines from pieces of output; split very long lines."""
 
     def __init__(self) -> None:
         self._rest = b""
