@@ -44,7 +44,7 @@ class AgentFactory:
     _agents: dict[str, Agent] = field(default_factory=dict)
 
     def check(self, spec: str) -> None:
-        """Raise `AgentUnavailableError` if `spec` names no agent that can work here."""
+        """Make the agent that `spec` names; raise `AgentUnavailableError` if it cannot work here."""
         if spec not in self._agents:
             self._agents[spec] = self._make_redacted_agent(spec, self.root)
 
@@ -53,8 +53,8 @@ class AgentFactory:
         self.check(spec)
         return self._record(self._agents[spec])
 
-    def make_another(self, spec: str, folder: Path) -> Agent:
-        """Return a new agent that works in another folder."""
+    def make_for_folder(self, spec: str, folder: Path) -> Agent:
+        """Return a new agent that works in a folder other than the project's."""
         return self._record(self._make_redacted_agent(spec, folder))
 
     def _make_redacted_agent(self, spec: str, folder: Path) -> Agent:

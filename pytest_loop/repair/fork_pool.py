@@ -21,7 +21,7 @@ from pytest_loop.repair import sandbox
 _TICK = 0.05
 _CHUNK = 1 << 16
 Send: TypeAlias = Callable[[Mapping[str, object]], None]  # sends one JSON object from a fork to its parent
-_PARENT_PIPES: list[int] = []  # this process's pipe to its parent; its own forks must not write there
+_PARENT_PIPES: list[int] = []  # at most one: this process's pipe to its parent, closed in its own forks
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class SearchRound:
         self._state = SearchState()
 
     def run(self, send: Send) -> None:
-        """Collect, search, and send what was found; a stop request sends what was found by then."""
+        """Collect, search, and send the result, also after a stop request; or send the import failures."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         request = self._context.request

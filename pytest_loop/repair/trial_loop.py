@@ -21,7 +21,7 @@ _DELETION_FACTOR = 3.0
 
 
 class Trial(Protocol):
-    """The way to try candidates: one per fork, or first a batch per fork to select those for a fork of their own."""
+    """A way to try candidates: one per fork, or first a batch per fork that selects those for a fork of their own."""
 
     @property
     def batch_size(self) -> int: ...
@@ -53,7 +53,7 @@ class TrialLoop:
 
     @property
     def seconds_left(self) -> float:
-        """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
+        """The time for trials: the rest of the limit, but at least a fifth of it."""
         return max(self._deadline - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
     def run(self, candidates: Iterable[EditCandidate], trial: Trial) -> str:
@@ -101,7 +101,7 @@ class TrialLoop:
             self._retries.append(rest)
 
     def _record_edit(self, edit: PlausibleEdit | None) -> None:
-        """Record an edit that passed, and shorten the search: soon after a complete fix, in time after a partial."""
+        """Record an edit that passed, and shorten the search, after a complete fix more than after a partial one."""
         if edit is None:
             return
         is_first = not self._state.plausible_edits

@@ -84,8 +84,8 @@ class Store:
         """Return every run, sorted by name."""
         with disk.translate_errors("read", self.root, "try again"):
             folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        named = [folder for folder in folders if ALIAS_PATTERN.fullmatch(folder.name) and not folder.is_symlink()]
-        return [run for folder in named if (run := RunFiles(folder, self.project)).exists]
+        run_folders = [folder for folder in folders if ALIAS_PATTERN.fullmatch(folder.name) and not folder.is_symlink()]
+        return [run for folder in run_folders if (run := RunFiles(folder, self.project)).exists]
 
     def make_unique_alias(self, alias: str) -> str:
         """Return the name, with a number appended if a run already has it."""
@@ -161,7 +161,7 @@ class Store:
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
     def update_current_run(self, state: RunState) -> None:
-        """Write the time of a run's last event into the pointer, unless it names another run; move it after the end."""
+        """Update the time in the pointer, or move it if the run has ended, unless the pointer names another run."""
         with lock_folder(self.root):
             if self._read_pointer() not in (state.task_alias, ""):
                 return

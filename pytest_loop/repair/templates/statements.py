@@ -48,7 +48,7 @@ def _list_simple_lines(unit: EditUnit) -> list[str]:
 
 
 def _insert_update(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Insert an assignment: count a counter, or move a name on."""
+    """Insert an assignment that counts a name up or down, or gives it the value of another one."""
     if not _is_movable(unit, node) or unit.function is None:
         return
     updates = [stmt for stmt in unit.nodes if isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name)]

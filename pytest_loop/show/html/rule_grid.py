@@ -33,7 +33,7 @@ _NOT_PASSED = (FAILED, ERRED, WARNED, TRACKED)
 
 
 @dataclass
-class _Pool:
+class _EntryTable:
     """Entries that are stored once each, within a limit of bytes."""
 
     limit: int
@@ -69,7 +69,7 @@ def build_grid(
     shown = entries[first:]
     results = [_list_results(entry.evaluation) for entry in shown]
     rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
-    findings, issues = _Pool(room), _Pool(room // 4)
+    findings, issues = _EntryTable(room), _EntryTable(room // 4)
     indexes: dict[str, list[int]] = {name: [] for name in rules}
     for by_rule in reversed(results):  # the latest evaluations get room first
         for name, result in by_rule.items():
@@ -141,10 +141,12 @@ def _rank_urgency(cells: str) -> tuple[int, int, int]:
     return (now, -max(map(cells.rfind, _NOT_PASSED)), -sum(map(cells.count, _NOT_PASSED)))
 
 
-def _add_findings(result: RuleResult, pool: _Pool) -> int:
+def _add_findings(result: RuleResult, table: _EntryTable) -> int:
     findings = result.findings[:MAX_FINDINGS] or (Finding(expected="", found=result.details),)
     more = max(0, len(result.findings) - len(findings)) + result.more
-    return pool.add((findings, more), lambda: [[_build_finding(finding, pool.has_room) for finding in findings], more])
+    return table.add(
+        (findings, more), lambda: [[_build_finding(finding, table.has_room) for finding in findings], more]
+    )
 
 
 def _build_finding(finding: Finding, has_room: bool) -> list[str]:
@@ -166,11 +168,11 @@ def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
     }
 
 
-def _index_issues(critique: Critique | None, pool: _Pool) -> dict[str, int]:
+def _index_issues(critique: Critique | None, table: _EntryTable) -> dict[str, int]:
     """Return the index of the first issue that names a rule, by rule."""
     indexes: dict[str, int] = {}
     for issue in critique.issues if critique else ():
-        index = pool.add(issue, partial(_build_issue, issue))
+        index = table.add(issue, partial(_build_issue, issue))
         if index >= 0:
             indexes = {reveal_lines(name): index for name in (issue.rule_id, *issue.also)} | indexes
     return indexes
