@@ -56,7 +56,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
         from pytest_loop.cli import dispatch
 
         raise SystemExit(dispatch.main(early_config, values))
-    elif problem := command_line.find_unknown_flag(list(map(str, early_config.invocation_params.args)), is_run=False):
+    elif problem := command_line.describe_unknown_flag(
+        list(map(str, early_config.invocation_params.args)), is_run=False
+    ):
         raise pytest.UsageError(problem)
 
 

@@ -132,7 +132,7 @@ class _Conversation:
                 if message.get("error"):
                     raise RefusedError(message["error"])
                 return message.get("result") or {}
-            self._handle(message)
+            self._handle_message(message)
         raise ValueError(f"the agent ended before it answered {method}")
 
     def _read_messages(self) -> Iterator[Data]:
@@ -140,7 +140,7 @@ class _Conversation:
             if line.lstrip().startswith(b"{"):
                 yield json.loads(line)
 
-    def _handle(self, message: Data) -> None:
+    def _handle_message(self, message: Data) -> None:
         parameters = message.get("params") or {}
         if message.get("method") == "session/update" and self._is_prompted:
             _print_update(parameters.get("update") or {})

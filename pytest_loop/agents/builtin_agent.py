@@ -20,10 +20,9 @@ from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.processes.child import CannotStartError, Command, run_command
-from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
 from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
 
-SECONDS = 45.0
+DEFAULT_SECONDS = 45.0
 _SHOWN_LINES = 5
 _SHOWN_PATCHES = 3
 _SHOWN_NAMES = 2
@@ -32,8 +31,8 @@ _REMEDY_TIMEOUT = 120.0
 ENGINE = "pytest_loop.repair"
 # The time limit of a search does not include collection, one run of all tests, and the confirmation of its edits.
 _OVERHEAD = 60.0
-_AFTER = 1.5
-_WITHOUT_US = ("-p", "no:agent_loop")
+_SECONDS_AFTER_GREEN = 1.5
+_WITHOUT_THIS_PLUGIN = ("-p", "no:agent_loop")
 
 Report = Callable[[str], None]
 
@@ -45,7 +44,7 @@ class BuiltinAgent:
     it ran out of time: then the next one takes twice as long.
     """
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = DEFAULT_SECONDS) -> None:
         self.name = BUILTIN
         self._seconds = seconds
         self._searches: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
@@ -122,15 +121,15 @@ def search_edits(
 ) -> RepairResult:
     """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it has no result.
 
-    `report` is told at the start what fits into the time.
+    `report` is called with the plan of the search.
     """
     repair_request = RepairRequest(
         folder=root,
-        pytest_arguments=(*_WITHOUT_US, *task.session_arguments),
-        allow=task.editable or ALL_PYTHON_FILES,
+        pytest_arguments=(*_WITHOUT_THIS_PLUGIN, *task.session_arguments),
+        allow=task.editable,
         failing=task.failing_tests,
         seconds=seconds,
-        seconds_after_green=min(_AFTER, seconds / 4),
+        seconds_after_green=min(_SECONDS_AFTER_GREEN, seconds / 4),
         localise_only=localise_only,
     )
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:

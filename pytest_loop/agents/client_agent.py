@@ -39,7 +39,7 @@ _EDITING_STEPS = ("PRODUCE", "REFINE")
 
 
 class ClientAgent:
-    """Run a client in the workspace for every request; only PRODUCE and REFINE may edit.
+    """Run a client in the workspace for every request; only PRODUCE, REFINE and a request to write tests may edit.
 
     PRODUCE starts a conversation, and REFINE continues it if the client can. A rate-limited client is called again
     after a delay if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
@@ -87,8 +87,7 @@ class ClientAgent:
                 return reply.model_copy(update={"usage": spent.plus(reply.usage)})
             except AgentError as error:
                 error.usage = spent = spent.plus(error.usage)
-                delay = next(delays, None) if isinstance(error, RateLimitedError) else None
-                if not isinstance(error, RateLimitedError) or delay is None:
+                if not isinstance(error, RateLimitedError) or (delay := next(delays, None)) is None:
                     raise
                 delay = delay if error.seconds is None else error.seconds
                 if time.monotonic() + delay >= deadline:
@@ -105,6 +104,7 @@ class ClientAgent:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _pause(self, seconds: float, watch: Watch) -> None:
+        """Wait; raise an `AgentError` if the run is asked to stop."""
         deadline = Deadline(seconds, should_continue=watch.should_continue)
         while (ending := deadline.find_ending()) is None:
             time.sleep(min(POLL_INTERVAL, seconds))
@@ -116,7 +116,7 @@ class ClientAgent:
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
-                return self._make_reply(call, *self._run_client(call, watch, seconds), watch)
+                return self._read_reply(call, *self._run_client(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
@@ -137,11 +137,11 @@ class ClientAgent:
         return _Call(request, folder, session, is_resumed, schema)
 
     def _run_client(self, call: _Call, watch: Watch, seconds: float) -> tuple[CommandResult, str]:
-        """Return the result of the client and the line that refuses it, which ends the client at once."""
+        """Return the result of the client, and the line of a refusal if it was ended because of one."""
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         should_continue = watch.should_continue
-        is_file = self.preset.prompt == "file"
-        if is_file:
+        is_prompt_in_file = self.preset.prompt == "file"
+        if is_prompt_in_file:
             call.get_path("prompt_file").write_bytes(prompt)
         if call.schema is not None:
             call.get_path("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
@@ -152,7 +152,7 @@ class ClientAgent:
             max(seconds, POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
             {**self.preset.environment, **make_environment(request), **self._get_mode(call).environment},
-            b"" if is_file else prompt,
+            b"" if is_prompt_in_file else prompt,
             on_output=output,
         )
         watch = replace(watch, should_continue=lambda: not output.refusal and should_continue())
@@ -164,19 +164,19 @@ class ClientAgent:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
     def _build_command_line(self, call: _Call) -> list[str]:
-        """Return the words of the command; the user's come last, but cannot change what may only read."""
-        preset, mode = self.preset, self._get_mode(call).arguments
+        """Return the words of the command; the user's arguments come last, except before those that forbid edits."""
+        preset, mode_arguments = self.preset, self._get_mode(call).arguments
         words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
-        words += preset.arguments + (mode if call.is_edit else ())
+        words += preset.arguments + (mode_arguments if call.is_edit else ())
         words += preset.model if self._model else ()
         words += preset.artifact if call.is_edit and call.request.artifact else ()
         words += preset.form.arguments if preset.form and call.schema is not None else ()
         words += preset.outside_git if preset.outside_git and not _is_in_git(call.request.workspace) else ()
         uses_state = any("{state}" in word for word in words)
         values = {**call.placeholders, "model": self._model, "state": self._get_state_folder() if uses_state else ""}
-        last = () if call.is_edit else fill_placeholders(mode, values)
+        read_only_arguments = () if call.is_edit else fill_placeholders(mode_arguments, values)
         program = preset.find_program() or preset.program
-        return [program, *fill_placeholders(words, values), *self._arguments, *last]
+        return [program, *fill_placeholders(words, values), *self._arguments, *read_only_arguments]
 
     def _get_state_folder(self) -> Path:
         """Return the folder where a client keeps its conversations."""
@@ -185,13 +185,14 @@ class ClientAgent:
                 self._state_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
             return self._state_folder
 
-    def _make_reply(self, call: _Call, result: CommandResult, refusal: str, watch: Watch) -> AgentReply:
+    def _read_reply(self, call: _Call, result: CommandResult, refusal: str, watch: Watch) -> AgentReply:
+        """Read the reply, and remember its conversation; raise an `AgentError` if the client failed."""
         report_text = (read_content(call.get_path(self.preset.report)) or b"").decode("utf-8", "replace")
         transcript = Transcript(result.stdout, report_text, result.exit_code, not result.lost_bytes)
         output = self.preset.output
         report = output.read(transcript) if output else READERS[self.preset.format](transcript)
         session = report.session or call.session
-        usage = self._compute_usage(call, session, report)
+        usage = self._record_usage(call, session, report)
         if result.ending is not Ending.COMPLETED and not refusal:
             raise _add_usage(watch.make_error(self.name, result.ending), usage)
         if failure := _find_failure(report, usage, result):
@@ -203,15 +204,15 @@ class ClientAgent:
         signal = split_exit_signal(report.text, is_document=False)[1] if text is None and report.text else None
         return AgentReply.model_validate({"text": text, "data": data, "usage": usage, "exit_signal": signal})
 
-    def _compute_usage(self, call: _Call, session: str, report: ClientReport) -> dict[str, Any]:
-        """Return the usage of this call alone; a cost of 0 is unknown, as clients report it for unknown prices."""
+    def _record_usage(self, call: _Call, session: str, report: ClientReport) -> dict[str, Any]:
+        """Return the usage of this call alone, and remember that of its session; a cost of 0 is unknown."""
         before = self._last_reports.get(session, ClientReport()) if call.is_resumed else ClientReport()
         if call.is_edit and report.tokens is not None:
             self._last_reports[session] = report
         cost_scope = _find_cost_scope(self.preset, report, before)
         usage: dict[str, Any] = {
             "tokens": _compute_increase(report.tokens, before.tokens, self.preset.tokens),
-            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,
+            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,  # 0: no known price
         }
         if usage["cost_usd"] is None and (estimate := self._estimate_cost(report, before)):
             usage |= {"estimated_usd": estimate.usd, "estimated_by": estimate.source}

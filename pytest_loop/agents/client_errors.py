@@ -16,7 +16,7 @@ _MAX_LENGTH = 300
 _REASON = re.compile(r"error|unauthori[sz]ed|denied|refused|not configured|no provider|not logged in", re.IGNORECASE)
 
 
-def make_client_error(name: str, failure: ClientFailure, result: CommandResult, refusal: str = "") -> AgentError:
+def make_client_error(name: str, failure: ClientFailure, result: CommandResult, refusal: str) -> AgentError:
     """Return the error of a call; `refusal` is a line of output after which no further call would help."""
     if refusal:
         return AgentUnavailableError(f"{name} was refused: {shorten(refusal, _MAX_LENGTH)}")

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_loop.agents import acp_bridge
-from pytest_loop.agents.builtin_agent import SECONDS, BuiltinAgent
+from pytest_loop.agents.builtin_agent import DEFAULT_SECONDS, BuiltinAgent
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.presets import Preset, load_presets
@@ -32,7 +32,7 @@ KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin,
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """Build agents for the project at `root`: each is redacted, and recorded where `record` names a file.
+    """Build agents for the project at `root`: each with redacted requests, and recorded if `record` names a file.
 
     A plugin's agent (`pytest_loop_make_agent`) comes before one declared in pyproject.toml, a kind or a preset.
     """
@@ -44,7 +44,7 @@ class AgentFactory:
     _agents: dict[str, Agent] = field(default_factory=dict)
 
     def check(self, spec: str) -> None:
-        """Raise `AgentUnavailableError` if `spec` names no agent that can work here."""
+        """Make the agent that `spec` names; raise `AgentUnavailableError` if it cannot work here."""
         if spec not in self._agents:
             self._agents[spec] = self._make_redacted_agent(spec, self.root)
 
@@ -53,8 +53,8 @@ class AgentFactory:
         self.check(spec)
         return self._record(self._agents[spec])
 
-    def make_another(self, spec: str, folder: Path) -> Agent:
-        """Return a new agent that works in another folder."""
+    def make_for_folder(self, spec: str, folder: Path) -> Agent:
+        """Return a new agent that works in a folder other than the project's."""
         return self._record(self._make_redacted_agent(spec, folder))
 
     def _make_redacted_agent(self, spec: str, folder: Path) -> Agent:
@@ -131,7 +131,7 @@ def _make_acp(words: str, root: Path, name: str) -> Agent:
 def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
     if seconds and not (seconds.isdecimal() and int(seconds)):
         raise AgentUnavailableError(f"expected whole seconds after builtin:, found {name!r}")
-    return BuiltinAgent(int(seconds) if seconds else SECONDS)
+    return BuiltinAgent(int(seconds) if seconds else DEFAULT_SECONDS)
 
 
 _MAKERS: dict[str, Callable[[str, Path, str], Agent]] = {

@@ -8,15 +8,15 @@ from typing import Any
 
 from pytest_loop.core.model.run_state import sum_known
 
-Event = dict[str, Any]
+ClientEvent = dict[str, Any]  # one JSON object that a client printed
 
 
-def read_events(text: str) -> list[Event]:
+def read_events(text: str) -> list[ClientEvent]:
     """Return the JSON objects that stand on lines of their own; other lines are skipped."""
     return [event for line in text.splitlines() if (event := parse_object(line)) is not None]
 
 
-def parse_object(text: str | None) -> Event | None:
+def parse_object(text: str | None) -> ClientEvent | None:
     """Parse a text that is a single JSON object."""
     try:
         value = json.loads(text or "")
@@ -25,12 +25,12 @@ def parse_object(text: str | None) -> Event | None:
     return value if isinstance(value, dict) else None
 
 
-def select_type(events: Iterable[Event], kind: str) -> list[Event]:
+def select_type(events: Iterable[ClientEvent], kind: str) -> list[ClientEvent]:
     """Return the events of one type."""
     return [event for event in events if event.get("type") == kind]
 
 
-def find_last(events: Iterable[Event], kind: str) -> Event:
+def find_last(events: Iterable[ClientEvent], kind: str) -> ClientEvent:
     """Return the last event of one type, or an empty one."""
     return [{}, *select_type(events, kind)][-1]
 
@@ -53,7 +53,7 @@ def get_text(value: Any, *path: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def get_prose(value: Any, *path: str) -> str | None:
+def get_nonblank_text(value: Any, *path: str) -> str | None:
     """Return the text at a path of keys if it is not blank."""
     text = get_text(value, *path)
     return text if text.strip() else None

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_loop.agents.client_errors import REFUSED_STATUSES
-from pytest_loop.agents.json_values import Event, get_at, get_number, get_prose, get_text, list_members, parse_object
+from pytest_loop.agents.json_values import (
+    ClientEvent,
+    get_at,
+    get_nonblank_text,
+    get_number,
+    get_text,
+    list_members,
+    parse_object,
+)
 from pytest_loop.core.text.lengths import shorten
 
 MAX_LINE_BYTES = 1024 * 1024
@@ -18,8 +26,8 @@ _RETRY = "api_retry"
 class OutputFilter:
     """Forward plain lines unchanged, known JSON events as short texts, and no other JSON.
 
-    `refusal` is the last line that says that the client will never be answered: a plain one that matches `refusals`, or
-    a second attempt after a refused login (the first may renew the login).
+    `refusal` is the last line that says that further requests are useless: a plain one that matches `refusals`, or a
+    second attempt after a refused login (the first may renew the login).
     """
 
     def __init__(self, on_output: Callable[[bytes], None], refusals: Sequence[str] = ()) -> None:
@@ -41,18 +49,18 @@ class OutputFilter:
             self._show_line(rest)
 
     def _show_line(self, line: bytes) -> None:
-        words = line.decode("utf-8", "replace")
+        text = line.decode("utf-8", "replace")
         if not line.lstrip().startswith(b"{"):
-            self.refusal = words.strip() if any(pattern.search(words) for pattern in self._refusals) else self.refusal
+            self.refusal = text.strip() if any(pattern.search(text) for pattern in self._refusals) else self.refusal
             self._on_output(line + b"\n")
             return
-        event = parse_object(words) or {}
+        event = parse_object(text) or {}
         self.refusal = _find_refusal(event) or self.refusal
-        for text in render_event(event):
-            self._on_output(text.encode("utf-8", "replace") + b"\n")
+        for shown in render_event(event):
+            self._on_output(shown.encode("utf-8", "replace") + b"\n")
 
 
-def render_event(event: Event) -> Iterator[str]:
+def render_event(event: ClientEvent) -> Iterator[str]:
     """Yield the texts and tool calls of an event; prompts and results of tools are left out."""
     kind = get_text(event, "type")
     if event.get("subtype") == _RETRY:
@@ -60,9 +68,9 @@ def render_event(event: Event) -> Iterator[str]:
     if "user" in (kind.partition(".")[0], event.get("role"), get_at(event, "message", "role")):
         return
     if kind in ("message", "assistant.message"):
-        yield from filter(None, (get_prose(event, "content"), get_prose(event, "data", "content")))
+        yield from filter(None, (get_nonblank_text(event, "content"), get_nonblank_text(event, "data", "content")))
     for part in _list_parts(event):
-        if text := get_prose(part, "text"):
+        if text := get_nonblank_text(part, "text"):
             yield text
         elif tool := _render_tool(part):
             yield tool
@@ -70,16 +78,16 @@ def render_event(event: Event) -> Iterator[str]:
         yield f"$ {shorten(command, 200)}"
 
 
-def _find_refusal(event: Event) -> str:
+def _find_refusal(event: ClientEvent) -> str:
     is_refused = event.get("subtype") == _RETRY and event.get("error_status") in REFUSED_STATUSES
     return _describe_retry(event) if is_refused and (get_number(event, "attempt") or 0) > 1 else ""
 
 
-def _describe_retry(event: Event) -> str:
+def _describe_retry(event: ClientEvent) -> str:
     return f"status {event.get('error_status')} ({get_text(event, 'error')}), attempt {event.get('attempt')}"
 
 
-def _list_parts(event: Event) -> list[Any]:
+def _list_parts(event: ClientEvent) -> list[Any]:
     contents = list_members(get_at(event, "message", "content"))
     calls = [get_at(content, "toolCall", "value") for content in contents]
     requests = list_members(get_at(event, "data", "toolRequests"))

@@ -14,10 +14,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from pytest_loop.agents.json_values import (
-    Event,
+    ClientEvent,
     get_at,
+    get_nonblank_text,
     get_number,
-    get_prose,
     get_text,
     list_members,
     parse_object,
@@ -34,7 +34,7 @@ class OutputField(Value):
     where: dict[str, str] = Field(default_factory=dict)
     at: tuple[str, ...]
 
-    def find_values(self, events: list[Event]) -> list[Any]:
+    def find_values(self, events: list[ClientEvent]) -> list[Any]:
         """Return the values at the paths, or none if no object fits."""
         for event in reversed(events):
             fits = all(get_at(event, *path.split(".")) == value for path, value in self.where.items())
@@ -65,7 +65,7 @@ class OutputFields(Value):
         error = _find_text(self.error, events)
         is_failed = bool(error.strip() or not text.strip())
         return ClientReport(
-            text=get_prose(text),
+            text=get_nonblank_text(text),
             session=_find_text(self.session, events),
             tokens=_add_numbers(self.tokens, events),
             cost_usd=_add_numbers(self.cost, events),
@@ -73,7 +73,7 @@ class OutputFields(Value):
         )
 
 
-def _find_text(field: OutputField | None, events: list[Event]) -> str:
+def _find_text(field: OutputField | None, events: list[ClientEvent]) -> str:
     """Return the text of a field, which may be split into parts."""
     values = field.find_values(events) if field else []
     return "".join(
@@ -82,7 +82,7 @@ def _find_text(field: OutputField | None, events: list[Event]) -> str:
     )
 
 
-def _add_numbers(field: OutputField | None, events: list[Event]) -> Any:
+def _add_numbers(field: OutputField | None, events: list[ClientEvent]) -> Any:
     values = field.find_values(events) if field else []
     return sum_known(get_number({"": value}, "") for value in values)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_loop.agents.json_values import (
-    Event,
+    ClientEvent,
     find_last,
     get_at,
+    get_nonblank_text,
     get_number,
-    get_prose,
     get_text,
     list_members,
     parse_object,
@@ -75,7 +75,7 @@ def read_codex(transcript: Transcript) -> ClientReport:
     events = read_events(transcript.stdout)
     completed, failed = find_last(events, "turn.completed"), find_last(events, "turn.failed")
     items = [event.get("item") for event in select_type(events, "item.completed")]
-    text = get_prose(find_last(filter(None, items), "agent_message"), "text")
+    text = get_nonblank_text(find_last(filter(None, items), "agent_message"), "text")
     failure = _fail_unless(completed)
     if failed:
         message = get_text(failed, "error", "message")
@@ -100,7 +100,7 @@ def read_claude(transcript: Transcript) -> ClientReport:
         message = get_text(result, "result") or "; ".join(errors) or get_text(result, "subtype")
         failure = ClientFailure(message, _get_status(result, "api_error_status"))
     return ClientReport(
-        text=get_prose(result, "result"),
+        text=get_nonblank_text(result, "result"),
         data=result.get("structured_output"),
         session=get_text(result, "session_id"),
         tokens=sum_at(result.get("usage"), *_CLAUDE_TOKEN_KEYS),
@@ -143,7 +143,7 @@ def read_opencode(transcript: Transcript) -> ClientReport:
         numbers.append(sum_at(get_at(step, "tokens"), "input", "output", "reasoning"))
         numbers.append(sum_at(get_at(step, "tokens", "cache"), "read", "write"))
     return ClientReport(
-        text=get_prose(find_last(events, "text"), "part", "text"),
+        text=get_nonblank_text(find_last(events, "text"), "part", "text"),
         session=next((get_text(event, "sessionID") for event in reversed(events) if event.get("sessionID")), ""),
         tokens=sum_known(numbers),
         cost_usd=sum_known(get_number(step, "cost") for step in steps) if transcript.is_complete else None,
@@ -170,7 +170,7 @@ def read_goose(transcript: Transcript) -> ClientReport:
     pieces = [message for message in pieces if get_at(message, "role") == "assistant"]
     text = "".join(get_text(part, "text") for message in pieces for part in list_members(get_at(message, "content")))
     tokens = get_number(find_last(events, "complete"), "total_tokens")
-    return ClientReport(text=get_prose(text), tokens=tokens, failure=_fail_unless(tokens, text))
+    return ClientReport(text=get_nonblank_text(text), tokens=tokens, failure=_fail_unless(tokens, text))
 
 
 def read_aider(transcript: Transcript) -> ClientReport:
@@ -178,7 +178,7 @@ def read_aider(transcript: Transcript) -> ClientReport:
     events = read_events(transcript.report)
     sent = [event.get("properties") for event in events if event.get("event") == "message_send"]
     return ClientReport(
-        text=get_prose(transcript.stdout),
+        text=get_nonblank_text(transcript.stdout),
         tokens=sum_known(sum_at(message, "prompt_tokens", "completion_tokens") for message in sent),
         cost_usd=sum_known(get_number(message, "cost") for message in sent),
         failure=_fail_unless(sent),
@@ -195,7 +195,7 @@ def read_copilot(transcript: Transcript) -> ClientReport:
         failure = ClientFailure(get_text(error, "message"), _get_status(error, "statusCode"))
     models = list_members(get_at(parse_object(transcript.report), "modelMetrics"))
     return ClientReport(
-        text=get_prose(answer, "data", "content"),
+        text=get_nonblank_text(answer, "data", "content"),
         session=get_text(find_last(events, "result"), "sessionId"),
         tokens=sum_known(sum_at(get_at(model, "usage"), "inputTokens", "outputTokens") for model in models),
         failure=failure,
@@ -208,7 +208,7 @@ def read_qwen(transcript: Transcript) -> ClientReport:
     tokens = sum_at(result.get("usage"), "input_tokens", "output_tokens")
     message = get_text(result, "error", "message") or get_text(result, "result")
     return ClientReport(
-        text=get_prose(result, "result"),
+        text=get_nonblank_text(result, "result"),
         data=result.get("structured_result"),
         session=get_text(result, "session_id"),
         tokens=tokens,
@@ -226,7 +226,7 @@ def read_pi(transcript: Transcript) -> ClientReport:
     status = _LEADING_STATUS.match(message)
     text = "".join(get_text(part, "text") for part in list_members(get_at(last, "content")))
     return ClientReport(
-        text=get_prose(text),
+        text=get_nonblank_text(text),
         tokens=sum_known(get_number(answer, "usage", "totalTokens") for answer in answers),
         cost_usd=sum_known(get_number(answer, "usage", "cost", "total") for answer in answers),
         failure=ClientFailure(message, int(status[1]) if status else None) if message else _fail_unless(answers),
@@ -261,12 +261,12 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str) -> str | None:
+def _join_after_tools(events: Iterable[ClientEvent], tools: tuple[str, ...], key: str) -> str | None:
     """Join the texts at `key` after the last tool event."""
     texts: list[str] = []
     for event in events:
         texts = [] if event.get("type") in tools else [*texts, get_text(event, key)]
-    return get_prose("".join(texts))
+    return get_nonblank_text("".join(texts))
 
 
 def _fail_unless(proof: Any, message: str = "") -> ClientFailure | None:

@@ -210,7 +210,7 @@ class Commands:
         """Print every rule that does not pass, with its whole message."""
         files = self._find_run(self.settings.commands.show)
         state, _ = files.read()
-        self.console.print_lines(failure_lines.render_all(state))
+        self.console.print_lines(failure_lines.render_unmet_rules(state))
         return 0
 
     def _show_diff(self) -> int:

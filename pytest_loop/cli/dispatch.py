@@ -11,7 +11,7 @@ import pytest
 
 from pytest_loop.errors import LoopError
 from pytest_loop.run.console import Console
-from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.command_line import describe_unknown_flag
 from pytest_loop.settings.old_names import list_hints
 from pytest_loop.settings.settings import read_settings
 from pytest_loop.show.look import choose_look
@@ -27,7 +27,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(
             "the plugin pytest-loop (a test repeater) is active and makes sessions run nothing: use -p no:loop"
         )
-    if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
+    if problem := describe_unknown_flag([str(argument) for argument in config.invocation_params.args]):
         raise pytest.UsageError(problem)
     if values.loop_shard:
         raise pytest.UsageError("--loop-shard divides one session, and a run needs all items: leave it out")

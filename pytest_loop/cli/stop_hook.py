@@ -41,7 +41,7 @@ from pytest_loop.session.result import SessionResult, assess_session
 from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
 from pytest_loop.session.warm import forked_process
 from pytest_loop.session.warm.direct_launcher import DirectLauncher
-from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.command_line import describe_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import BlockCounter
@@ -84,7 +84,7 @@ def _make_hook(config: pytest.Config, values: argparse.Namespace) -> StopHook:
         raise AllowedError("a run of pytest-loop is at work here, and judges by itself")
     if config.pluginmanager.has_plugin("loop"):
         raise AllowedError("the plugin pytest-loop (a test repeater) is active: use -p no:loop")
-    if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
+    if problem := describe_unknown_flag([str(argument) for argument in config.invocation_params.args]):
         raise AllowedError(problem)
     message = stop_message.parse_message(read_message().decode("utf-8", "replace"))
     if message is None:

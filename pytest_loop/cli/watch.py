@@ -25,7 +25,7 @@ from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.session import judge_service
 from pytest_loop.session.result import assess_session
 from pytest_loop.session.runner import Session, SessionError
-from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.command_line import describe_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
@@ -37,7 +37,7 @@ _MAX_NAMES = 5
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
     """Watch until an interrupt; the exit code is that of the last verdict."""
-    if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
+    if problem := describe_unknown_flag([str(argument) for argument in config.invocation_params.args]):
         raise pytest.UsageError(problem)
     try:
         return _watch(config, read_settings(config, values))

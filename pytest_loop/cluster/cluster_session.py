@@ -14,7 +14,7 @@ from pytest_loop.cluster.job import (
     Job,
     Piece,
     describe_environment,
-    find_installed,
+    find_shadowing_distributions,
     list_modules,
 )
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
@@ -33,7 +33,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 MAX_SIZE = 1 << 30
 # Fields that stay in this process: its judge, and the results that it keeps.
-_STAYS_HERE: dict[str, object] = {"judge_address": "", "judge_key": "", "cached_evidence": {}, "can_reuse": False}
+_LOCAL_FIELDS: dict[str, object] = {"judge_address": "", "judge_key": "", "cached_evidence": {}, "can_reuse": False}
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 30.0
 _MAX_TRIES = 4
@@ -54,8 +54,8 @@ class ClusterSession:
     open_pool: Callable[[str], Pool] = open_pool
     _pool: Pool | None = field(default=None, init=False)
     _entries: Mapping[str, FileEntry] = field(default_factory=dict, init=False)
-    _reason: str = field(default="", init=False)
-    _said: set[str] = field(default_factory=set, init=False)
+    _loss_reason: str = field(default="", init=False)
+    _printed: set[str] = field(default_factory=set, init=False)
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         if extra or _needs_this_process(order):
@@ -63,7 +63,7 @@ class ClusterSession:
         try:
             result = self._merge(self._judge_shards(self._make_job(order)), has_canary=bool(order.canary))
         except ClusterError as error:
-            self._say(f"judged here, not on {self.address}: {error}")
+            self._print_once(f"judged here, not on {self.address}: {error}")
             return self.local.evaluate(order)
         self._repeat_here(order, result)
         self.local.history.add(result.evidence)
@@ -79,20 +79,20 @@ class ClusterSession:
             self._pool.close()
             self._pool = None
 
-    def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+    def _print_once(self, text: str) -> None:
+        if text not in self._printed:
+            self._printed.add(text)
             self.print_line(text)
 
     def _make_job(self, order: SessionOrder) -> Job:
         """Return the job of all shards; raise `ClusterError` for a project that cannot be sent."""
         root = self.project.root
         entries = self._entries = scan_files(root, self.project.scope, self.project.start).entries
-        odd = [path for path, entry in entries.items() if entry.kind not in (FileKind.FILE, FileKind.LINK)]
-        if odd := odd + [path for path, entry in entries.items() if not entry.digest]:
-            raise ClusterError(f"{list_names(odd, 3)} cannot be read")
+        unreadable = [path for path, entry in entries.items() if entry.kind not in (FileKind.FILE, FileKind.LINK)]
+        if unreadable := unreadable + [path for path, entry in entries.items() if not entry.digest]:
+            raise ClusterError(f"{list_names(unreadable, 3)} cannot be read")
         modules = list_modules(entries)
-        if installed := sorted(set(find_installed(root, modules))):
+        if installed := sorted(set(find_shadowing_distributions(root, modules))):
             raise ClusterError(f"{list_names(installed, 3)} is installed, and would be judged in place of the project")
         fence, folder = self.local.fence, self.local.folder.resolve()
         if not folder.is_relative_to(root.resolve()):
@@ -107,7 +107,7 @@ class ClusterSession:
             sealed=tuple(path for path in self.project.list_sealed_files() if path in entries),
             arguments=self.local.arguments,
             timeout=self.local.timeout,
-            order=self.local.history.extend_order(order).model_copy(update=_STAYS_HERE),
+            order=self.local.history.extend_order(order).model_copy(update=_LOCAL_FIELDS),
             fence=FencePlan(tool=fence.tool.value, read_only=fence.read_only, writable=fence.writable)
             if fence is not None
             else None,
@@ -118,7 +118,7 @@ class ClusterSession:
     # -- workers
 
     def _judge_shards(self, job: Job) -> list[Answer]:
-        """Return the answer of each shard; a shard that was lost is judged once more by the workers that are left."""
+        """Return the answer of each shard; lost shards are judged again by the remaining workers."""
         answers: dict[int, Answer] = {}
         pool = self._pool = self._pool or self.open_pool(self.address)
         total, contents = pool.size, dict[str, bytes]()
@@ -132,12 +132,12 @@ class ClusterSession:
                 self.close()
                 if attempt + 1 < _MAX_TRIES:
                     self._pool = self.open_pool(self.address)
-        raise ClusterError(f"a shard was lost {_MAX_TRIES} times: {self._reason}")
+        raise ClusterError(f"a shard was lost {_MAX_TRIES} times: {self._loss_reason}")
 
     def _run_round(
         self, job: Job, total: int, numbers: Iterable[int], contents: dict[str, bytes], answers: dict[int, Answer]
     ) -> tuple[int, set[str]]:
-        """Judge these shards at once; return how many were lost, and the pieces that workers miss."""
+        """Judge these shards at once; return how many were lost, and the hashes of pieces that workers lack."""
         if self._pool is None:
             raise ClusterError("there are no workers any more")
         futures: dict[Future[bytes], int] = {}
@@ -149,12 +149,12 @@ class ClusterSession:
                 futures[self._pool.executor.submit(judge_shard, text, contents)] = number
             except Exception as error:
                 lost += 1
-                self._reason = str(error)
+                self._loss_reason = str(error)
         self._wait(futures, total)
         for future, number in futures.items():
             if not future.done() or future.cancelled() or future.exception() is not None:
                 lost += 1
-                self._reason = str(future.exception()) if future.done() and not future.cancelled() else "no answer"
+                self._loss_reason = str(future.exception()) if future.done() and not future.cancelled() else "no answer"
                 continue
             answer = Answer.model_validate_json(future.result())
             if answer.refusal:
@@ -218,18 +218,18 @@ class ClusterSession:
             result.failed_count += answer.failed_count
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
             result.output += answer.output
-        result.failing = {item for item, piece in result.evidence.items() if is_failure(piece)}
+        result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         return result
 
     def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
-        """Repeat in this process what asks the judge, and new failures, which the worker's folder may have caused."""
+        """Repeat here the items that ask the judge, and new failures, which the worker's folder may have caused."""
         before = self.local.history.extend_order(order).failed_before
-        asking = {item for item, piece in result.evidence.items() if piece.outcome is Outcome.ASSUMED}
-        if new := tuple(sorted(asking | result.failing.difference(before))):
+        assumed = {item for item, evidence in result.evidence.items() if evidence.outcome is Outcome.ASSUMED}
+        if new := tuple(sorted(assumed | result.failing.difference(before))):
             again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:
                 result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
-                result.failing = {item for item, piece in result.evidence.items() if is_failure(piece)}
+                result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
                 if not result.failing:
                     result.failed_count = result.exit_status = 0
 

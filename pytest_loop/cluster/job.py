@@ -87,12 +87,12 @@ def describe_environment() -> Environment:
     }
 
 
-def find_differences(here: Environment, there: Environment) -> list[str]:
+def find_differences(expected: Environment, actual: Environment) -> list[str]:
     """Return a text for each value that differs."""
     return [
-        f"{name} is {there.get(name, 'missing')}, expected {here.get(name, 'none')}"
-        for name in sorted(here.keys() | there.keys())
-        if here.get(name) != there.get(name)
+        f"{name} is {actual.get(name, 'missing')}, expected {expected.get(name, 'none')}"
+        for name in sorted(expected.keys() | actual.keys())
+        if expected.get(name) != actual.get(name)
     ]
 
 
@@ -107,11 +107,11 @@ def list_modules(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names - {"conftest", "setup", "tests", "test", "docs", "examples"}))
 
 
-def find_installed(root: Path | None, modules: Iterable[str]) -> Iterator[str]:
+def find_shadowing_distributions(root: Path | None, modules: Iterable[str]) -> Iterator[str]:
     """Yield the distributions that would be imported in place of the tree's files."""
-    wanted = set(modules)
+    modules = set(modules)
     for name, owners in metadata.packages_distributions().items():
-        if name in wanted:
+        if name in modules:
             yield from owners
     for distribution in metadata.distributions():
         text = distribution.read_text("direct_url.json") or ""

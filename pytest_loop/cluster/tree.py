@@ -25,14 +25,14 @@ def find_base() -> Path:
     return Path(tempfile.gettempdir()).resolve() / f"pytest-loop-cluster-{os.getuid()}"
 
 
-def find_store() -> Path:
+def find_piece_folder() -> Path:
     """Return the folder of pieces."""
     return find_base() / "pieces"
 
 
 def make_folders() -> Path:
     """Make the folders of pieces and trees, and return that of trees; raise an error if another user made them."""
-    for folder in (find_base(), find_store(), find_base() / "trees"):
+    for folder in (find_base(), find_piece_folder(), find_base() / "trees"):
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.is_symlink() or folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{folder} belongs to another user")
@@ -50,27 +50,27 @@ def remove_old_files() -> None:
 
 def store_pieces(contents: Contents) -> None:
     """Store pieces that are not there yet."""
-    store = find_store()
+    piece_folder = find_piece_folder()
     for digest, data in contents.items():
-        draft = store / f"{uuid.uuid4().hex}.tmp"
-        draft.write_bytes(data)
-        draft.replace(store / digest)
+        temp_file = piece_folder / f"{uuid.uuid4().hex}.tmp"
+        temp_file.write_bytes(data)
+        temp_file.replace(piece_folder / digest)
 
 
 def list_missing(digests: Iterable[str]) -> tuple[str, ...]:
     """Return the pieces that this host does not have."""
-    store = find_store()
-    return tuple(digest for digest in dict.fromkeys(digests) if not (store / digest).exists())
+    piece_folder = find_piece_folder()
+    return tuple(digest for digest in dict.fromkeys(digests) if not (piece_folder / digest).exists())
 
 
 def build_tree(folder: Path, pieces: Mapping[str, Piece]) -> tuple[str, ...]:
     """Write all files, and return the pieces that turned out to be damaged; these are deleted."""
-    store, damaged = find_store(), []
+    piece_folder, damaged = find_piece_folder(), []
     for path, piece in pieces.items():
-        data = (store / piece.digest).read_bytes()
+        data = (piece_folder / piece.digest).read_bytes()
         if hashlib.sha256(data).hexdigest() != piece.digest:
             with suppress(FileNotFoundError):
-                (store / piece.digest).unlink()
+                (piece_folder / piece.digest).unlink()
             damaged.append(piece.digest)
             continue
         write_entry(folder, path, FileEntry(FileKind(piece.kind), mode=piece.mode), data)

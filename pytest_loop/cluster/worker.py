@@ -8,7 +8,14 @@ import signal
 import tempfile
 from pathlib import Path
 
-from pytest_loop.cluster.job import Answer, FencePlan, Job, describe_environment, find_differences, find_installed
+from pytest_loop.cluster.job import (
+    Answer,
+    FencePlan,
+    Job,
+    describe_environment,
+    find_differences,
+    find_shadowing_distributions,
+)
 from pytest_loop.cluster.tree import (
     Contents,
     build_tree,
@@ -56,7 +63,7 @@ def _judge(job: Job, contents: Contents) -> Answer:
         if damaged := build_tree(tree, job.pieces):
             return Answer(missing=damaged)
         try:
-            result = _make_session(job, tree).evaluate(_move_order(job, tree))
+            result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
         except LoopError as error:
             return Answer(refusal=f"the session failed there: {error}")
         if changed := find_changed(tree, job.pieces, job.sealed):
@@ -68,7 +75,7 @@ def _find_refusal(job: Job) -> str:
     """Return why this worker must not judge; empty if it may."""
     if differences := find_differences(job.environment, describe_environment()):
         return f"another environment: {list_names(differences, _MAX_NAMES)}"
-    if installed := sorted(set(find_installed(Path(job.root), job.modules))):
+    if installed := sorted(set(find_shadowing_distributions(Path(job.root), job.modules))):
         return f"{list_names(installed, _MAX_NAMES)} is installed there, and would be judged in place of the project"
     if job.fence is not None:
         tool = probe_tools().tool
@@ -79,7 +86,7 @@ def _find_refusal(job: Job) -> str:
 
 def _make_session(job: Job, tree: Path) -> SubprocessSession:
     return SubprocessSession(
-        tuple(_move(word, job.root, tree) for word in job.arguments),
+        tuple(_replace_root(word, job.root, tree) for word in job.arguments),
         tree / job.folder,
         job.timeout,
         os.environ,
@@ -89,21 +96,24 @@ def _make_session(job: Job, tree: Path) -> SubprocessSession:
 
 
 def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:
-    read_only = tuple(path for path in (_move(path, root, tree) for path in plan.read_only) if Path(path).exists())
+    read_only = tuple(
+        path for path in (_replace_root(path, root, tree) for path in plan.read_only) if Path(path).exists()
+    )
     read_only = (str(find_base()), *read_only)  # the trees of other shards, too
-    writable = tuple(_move(path, root, tree) for path in plan.writable)
+    writable = tuple(_replace_root(path, root, tree) for path in plan.writable)
     hidden = os.path.realpath(find_state_folder())
     return Fence(FenceTool(plan.tool), read_only, writable, hidden if Path(hidden).exists() else "")
 
 
-def _move_order(job: Job, tree: Path) -> SessionOrder:
+def _rebase_order(job: Job, tree: Path) -> SessionOrder:
     moved = {
-        name: tuple(_move(path, job.root, tree) for path in getattr(job.order, name)) for name in ("left_out", "only")
+        name: tuple(_replace_root(path, job.root, tree) for path in getattr(job.order, name))
+        for name in ("left_out", "only")
     }
     return job.order.model_copy(update=moved)
 
 
-def _move(word: str, root: str, tree: Path) -> str:
+def _replace_root(word: str, root: str, tree: Path) -> str:
     """Replace the project's root in a word by the worker's tree."""
     return word.replace(root, str(tree))
 

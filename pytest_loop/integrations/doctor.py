@@ -37,11 +37,11 @@ def render_checkup(folder: Path) -> Iterator[str]:
     versions = f"pytest {pytest.__version__}, Python {platform.python_version()}"
     yield f"versions: {_DISTRIBUTION} {find_version(_DISTRIBUTION)}, {versions}"
     fence = probe_tools()
-    works = fence.tool is not None and fence.tool.has_mounts
+    can_prevent_edits = fence.tool is not None and fence.tool.has_mounts
     name = fence.tool.value if fence.tool else "none"
     yield (
         f"fence: {name}"
-        if works
+        if can_prevent_edits
         else f"fence: {name}; edits of sealed files are detected, not prevented: install bubblewrap"
     )
     yield "warm sessions: yes" if hasattr(os, "fork") else "warm sessions: no, this system cannot fork"

@@ -20,7 +20,7 @@ _READS_ONLY_HERE = ("claude", "gemini")
 
 @dataclass(frozen=True)
 class Place:
-    """A folder with the hook of a client, and the environment of the user who starts the client in another one."""
+    """A folder with the hook file of a client, and the home, folder and environment in which the client starts."""
 
     folder: Path
     hook: Path
@@ -46,7 +46,7 @@ def render_hook_lines(start: Path, environment: Mapping[str, str]) -> Iterator[s
             continue
         for folder in folders:
             hook = folder / (part.user_path if folder == home else part.path)
-            line = next(_find_gates(_read(load_json, hook)), "")
+            line = next(_find_gate_lines(_read(load_json, hook)), "")
             if line:
                 problem = _find_problem(name, line, Place(folder, hook, home, start, environment))
                 yield f"Stop hook of {name}{' for all projects' if folder == home else ''}: {problem or 'in place'}"
@@ -54,25 +54,25 @@ def render_hook_lines(start: Path, environment: Mapping[str, str]) -> Iterator[s
 
 def _find_problem(name: str, line: str, place: Place) -> str:
     program = shlex.split(line.rpartition(" && ")[2])[0]
-    found = shutil.which(program if "/" not in program else place.folder / program, path=place.environment.get("PATH"))
-    if found is None:
+    command = program if "/" not in program else place.folder / program
+    if shutil.which(command, path=place.environment.get("PATH")) is None:
         return f"{_IDLE} {program} is missing: pytest-loop install {name}{' --user' if place.is_user else ''}"
     if place.is_user:
-        return _check_codex_hook(place) if name == "codex" else ""
+        return _find_codex_hook_problem(place) if name == "codex" else ""
     if name in _READS_ONLY_HERE and place.folder != place.start:
         return f"{_IDLE} {name} reads it only in {place.folder}: start {name} there, or use pytest-loop install --user"
-    return _TRUST[name](place) if name in _TRUST else ""
+    return _TRUST_CHECKS[name](place) if name in _TRUST_CHECKS else ""
 
 
-def _check_codex(place: Place) -> str:
+def _find_codex_problem(place: Place) -> str:
     projects = _read_codex_config(place).get("projects", {})
     roots = {str(place.folder), str(find_git_root(place.folder) or place.folder)}
     if not any(projects.get(root, {}).get("trust_level") == "trusted" for root in roots):
         return f"{_IDLE} Codex does not trust this project: start codex here once"
-    return _check_codex_hook(place)
+    return _find_codex_hook_problem(place)
 
 
-def _check_codex_hook(place: Place) -> str:
+def _find_codex_hook_problem(place: Place) -> str:
     state = _read_codex_config(place).get("hooks", {}).get("state", {})
     if not any(key.startswith(f"{place.hook}:") for key in state):
         return f"{_IDLE} Codex does not trust the hook: use /hooks, or codex exec --dangerously-bypass-hook-trust"
@@ -84,7 +84,7 @@ def _read_codex_config(place: Place) -> dict[str, Any]:
     return _read(tomllib.loads, home / "config.toml")
 
 
-def _check_gemini(place: Place) -> str:
+def _find_gemini_problem(place: Place) -> str:
     settings = _read(load_json, place.home / ".gemini" / "settings.json")
     is_off = settings.get("security", {}).get("folderTrust", {}).get("enabled") is False
     rows = _read(load_json, place.home / ".gemini" / "trustedFolders.json").items()
@@ -96,17 +96,17 @@ def _check_gemini(place: Place) -> str:
     return f"{_IDLE} Gemini does not trust this folder: use /permissions trust, or set GEMINI_CLI_TRUST_WORKSPACE=true"
 
 
-def _check_copilot(place: Place) -> str:
+def _find_copilot_problem(place: Place) -> str:
     config = _read(load_json, place.home / ".copilot" / "config.json")
     if place.is_inside(iter(config.get("trustedFolders", config.get("trusted_folders", [])))):
         return ""
     return "in place, but the command-line client of Copilot does not trust this folder: start copilot here once"
 
 
-_TRUST: dict[str, Callable[[Place], str]] = {
-    "codex": _check_codex,
-    "gemini": _check_gemini,
-    "vscode": _check_copilot,
+_TRUST_CHECKS: dict[str, Callable[[Place], str]] = {
+    "codex": _find_codex_problem,
+    "gemini": _find_gemini_problem,
+    "vscode": _find_copilot_problem,
 }
 
 
@@ -119,10 +119,10 @@ def _read(load: Callable[[str], Any], path: Path) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _find_gates(value: Any) -> Iterator[str]:
+def _find_gate_lines(value: Any) -> Iterator[str]:
     """Yield the shell lines that call the gate, wherever they stand in a configuration."""
     if isinstance(value, str) and GATE in value:
         yield value
     elif isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _find_gates(item)
+            yield from _find_gate_lines(item)

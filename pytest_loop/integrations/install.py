@@ -52,9 +52,9 @@ def main(words: Sequence[str]) -> int:
         print(f"ERROR: {error}; nothing was changed", file=sys.stderr)
         return USAGE_ERROR
     for path, (before, after) in changes.items():
-        _report(path, before, after, is_shown=options.dry_run)
+        _print_change(path, before, after, is_dry_run=options.dry_run)
         if not options.dry_run:
-            _write(folder, path, after)
+            _write_or_remove(folder, path, after)
     if not changes:
         print(f"nothing to do: {options.client} {'has none of it' if options.remove else 'has it already'}")
     elif not options.remove:
@@ -79,7 +79,7 @@ class Installation:
                 continue
             path = part.user_path if self.is_user else part.path
             before, text = texts[path] if path in texts else (self._read(path),) * 2
-            texts[path] = (before, self._change(part, path, text, is_removal=is_removal))
+            texts[path] = (before, self._change_text(part, path, text, is_removal=is_removal))
         return {path: pair for path, pair in texts.items() if pair[0] != pair[1]}
 
     def _is_shared(self, skill: SkillPart, client: str) -> bool:
@@ -88,9 +88,10 @@ class Installation:
         files = {part.user_path if self.is_user else part.path for parts in others for part in parts if part != skill}
         return any(SERVER in self._read(path) for path in files)
 
-    def _change(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
+    def _change_text(self, part: Part, path: str, text: str, *, is_removal: bool) -> str:
         if isinstance(part, SkillPart):
-            return "" if is_removal else _read_skill()
+            skill = files("pytest_loop.integrations").joinpath("skill/SKILL.md")
+            return "" if is_removal else skill.read_text(encoding="utf-8")
         if isinstance(part, JsonPart):
             return self._change_json(part, path, text, is_removal=is_removal)
         table = "" if is_removal else self._make_table()
@@ -135,27 +136,23 @@ def _replace_table(text: str, table: str, path: str) -> str:
         raise BrokenConfigurationError(f"{path}:{line[1] if line else 1}: expected TOML, found {error}") from None
     lines = text.splitlines(keepends=True)
     if f"{TABLE}\n" not in lines:
-        return f"{text}{_find_gap(text)}{table}" if table else text
+        return f"{text}{_choose_gap(text)}{table}" if table else text
     start = lines.index(f"{TABLE}\n")
     end = next((number for number in range(start + 1, len(lines)) if lines[number].startswith("[")), len(lines))
     head, rest = "".join(lines[:start]), "".join(lines[end:])
     if not table:
         head = f"{head.rstrip()}\n" if head.strip() else ""
     middle = head + table
-    return middle + (_find_gap(middle) + rest if rest else "")
+    return middle + (_choose_gap(middle) + rest if rest else "")
 
 
-def _find_gap(text: str) -> str:
+def _choose_gap(text: str) -> str:
     return "" if not text else "\n" if text.endswith("\n") else "\n\n"
 
 
-def _read_skill() -> str:
-    return files("pytest_loop.integrations").joinpath("skill/SKILL.md").read_text(encoding="utf-8")
-
-
-def _report(path: str, before: str, after: str, *, is_shown: bool) -> None:
+def _print_change(path: str, before: str, after: str, *, is_dry_run: bool) -> None:
     action = "create" if not before else "remove" if not after else "change"
-    if not is_shown:
+    if not is_dry_run:
         print(f"{action}d {path}")
         return
     print(f"would {action} {path}")
@@ -163,7 +160,7 @@ def _report(path: str, before: str, after: str, *, is_shown: bool) -> None:
     print("\n".join(f"    {line}" for line in lines))
 
 
-def _write(folder: Path, name: str, text: str) -> None:
+def _write_or_remove(folder: Path, name: str, text: str) -> None:
     """Write a file, or remove it together with the folders that it leaves empty."""
     path = folder / name
     if text:

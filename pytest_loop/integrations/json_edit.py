@@ -37,19 +37,19 @@ def set_entry(text: str, entry: Entry, name: str) -> str:
     """Return the text with this entry; `name` is that of the file, for errors."""
     root = _parse(text or "{}", name)
     text = text if text.strip() else "{}\n"
-    node, depth = _follow(root, entry.keys)
+    node, depth = _find_deepest(root, entry.keys)
     rest = entry.keys[depth:]
     if rest:
-        _expect(node, yaml.MappingNode, name, entry.keys[:depth])
+        _require_kind(node, yaml.MappingNode, name, entry.keys[:depth])
         value = [entry.value] if entry.mark else entry.value
         for key in reversed(rest[1:]):
             value = {key: value}
         return _insert(text, node, f"{json.dumps(rest[0])}: ", value, depth)
     if not entry.mark:
         return _replace(text, node, entry.value, depth)
-    _expect(node, yaml.SequenceNode, name, entry.keys)
+    _require_kind(node, yaml.SequenceNode, name, entry.keys)
     for item in node.value:
-        if entry.mark in _slice(text, item):
+        if entry.mark in _get_source(text, item):
             return _replace(text, item, entry.value, depth + 1)
     return _insert(text, node, "", entry.value, depth)
 
@@ -59,18 +59,18 @@ def remove_entry(text: str, entry: Entry, name: str) -> str:
     if not text.strip():
         return ""
     root = _parse(text, name)
-    node, depth = _follow(root, entry.keys)
+    node, depth = _find_deepest(root, entry.keys)
     if depth < len(entry.keys):
         return text
     if entry.mark:
         items = node.value if isinstance(node, yaml.SequenceNode) else []
-        index = next((index for index, item in enumerate(items) if entry.mark in _slice(text, item)), None)
+        index = next((index for index, item in enumerate(items) if entry.mark in _get_source(text, item)), None)
         if index is None:
             return text
         if len(items) > 1:
             return _cut(text, node, index)
     for depth in reversed(range(len(entry.keys))):
-        parent, _ = _follow(root, entry.keys[:depth])
+        parent, _ = _find_deepest(root, entry.keys[:depth])
         if len(parent.value) > 1:
             names = [key.value for key, _ in parent.value]
             return _cut(text, parent, names.index(entry.keys[depth]))
@@ -79,10 +79,10 @@ def remove_entry(text: str, entry: Entry, name: str) -> str:
 
 def load_json(text: str) -> Any:
     """Return the value of a JSON text; comments and commas after the last member are left out."""
-    return json.loads(_blank(text))
+    return json.loads(_blank_comments(text))
 
 
-def _blank(text: str) -> str:
+def _blank_comments(text: str) -> str:
     """Replace comments and commas after the last member by spaces, so that every position stays the same."""
     return _LAST_COMMA.sub(_blank_match, _COMMENT.sub(_blank_match, text))
 
@@ -103,7 +103,7 @@ def _parse(text: str, name: str) -> Any:
     """Return the nodes of a JSON text with their positions: JSON is YAML, but for tabs between its parts."""
     try:
         load_json(text or "{}")
-        return yaml.compose(_blank(text).replace("\t", " "), Loader=yaml.SafeLoader)
+        return yaml.compose(_blank_comments(text).replace("\t", " "), Loader=yaml.SafeLoader)
     except json.JSONDecodeError as error:
         raise BrokenConfigurationError(f"{name}:{error.lineno}: expected JSON, found {error.msg}") from None
     except yaml.YAMLError as error:
@@ -111,7 +111,7 @@ def _parse(text: str, name: str) -> Any:
         raise BrokenConfigurationError(f"{name}:{line}: expected JSON, found {error}") from None
 
 
-def _follow(node: Any, keys: Sequence[str]) -> tuple[Any, int]:
+def _find_deepest(node: Any, keys: Sequence[str]) -> tuple[Any, int]:
     """Return the deepest node at a path of keys, and how many of them lead to it."""
     for depth, key in enumerate(keys):
         children = node.value if isinstance(node, yaml.MappingNode) else []
@@ -122,14 +122,14 @@ def _follow(node: Any, keys: Sequence[str]) -> tuple[Any, int]:
     return node, len(keys)
 
 
-def _expect(node: Any, kind: type[yaml.Node], name: str, keys: Sequence[str]) -> None:
+def _require_kind(node: Any, kind: type[yaml.Node], name: str, keys: Sequence[str]) -> None:
     if not isinstance(node, kind):
-        wanted = "an object" if kind is yaml.MappingNode else "a list"
+        expected = "an object" if kind is yaml.MappingNode else "a list"
         place = ".".join(keys) or "the top"
-        raise BrokenConfigurationError(f"{name}:{node.start_mark.line + 1}: expected {wanted} at {place}")
+        raise BrokenConfigurationError(f"{name}:{node.start_mark.line + 1}: expected {expected} at {place}")
 
 
-def _slice(text: str, node: Any) -> str:
+def _get_source(text: str, node: Any) -> str:
     return text[node.start_mark.index : node.end_mark.index]
 
 
@@ -145,7 +145,7 @@ def _find_indent(text: str) -> str:
 
 
 def _replace(text: str, node: Any, value: Any, depth: int) -> str:
-    if load_json(_slice(text, node)) == value:
+    if load_json(_get_source(text, node)) == value:
         return text
     rendered = _render(value, _find_indent(text), depth)
     return text[: node.start_mark.index] + rendered + text[node.end_mark.index :]
@@ -161,7 +161,7 @@ def _insert(text: str, node: Any, prefix: str, value: Any, depth: int) -> str:
         return f"{text[:start]}{member}{newline}{indent * depth}{text[node.end_mark.index - 1 :]}"
     end = _find_span(node.value[-1])[1]
     comma = _COMMA.match(_COMMENT.sub(_blank_match, text), end)
-    rest = _REST_OF_LINE.match(_blank(text), end)
+    rest = _REST_OF_LINE.match(_blank_comments(text), end)
     after = max(rest.end() if rest else end, comma.end() if comma else end)
     return text[:end] + ("" if comma else ",") + text[end:after] + member + ("," if comma else "") + text[after:]
 

@@ -45,17 +45,17 @@ def main(words: Sequence[str]) -> int:
     return call_with_settings((), change)
 
 
-def change_limit(store: Store, amount: str, alias: str) -> str:
-    """Ask a run for another limit, and return what to tell; an agent of a run must not extend it."""
+def change_limit(store: Store, text: str, alias: str) -> str:
+    """Ask a run to change its limits, and return a confirmation; an agent of a run must not do that."""
     if os.environ.get(process_marks.MARK):
         raise StateError("a run is at work here: only a person changes its limits")
-    limits = parse_new_limits(amount)
+    limits = parse_new_limits(text)
     files = find_active_run(store, alias, "limit")
     state, _ = files.read()
     if state.is_over:
         raise StateError(f"{files.alias} is over ({state.stop.reason}): pytest-loop resume takes higher limits")
     files.request_limits(limits)
-    return f"{files.alias}: {amount} from the next step on"
+    return f"{files.alias}: {text} from the next step on"
 
 
 def parse_new_limits(text: str) -> dict[str, float]:

@@ -70,18 +70,18 @@ class Runs:
     def store(self) -> Store:
         return Store(self.settings.root, self.settings.start.dir)
 
-    def start(self, task: str) -> str:
-        """Return the draft of a run, and the command with which a person confirms it; or why there is none."""
+    def make_draft(self, task: str) -> str:
+        """Return the draft of a run, and the command with which a person starts it; or why there is none."""
         draft = self._call("pytest", f"--loop-task={task}")
         if draft.startswith("ERROR: "):
             return draft
         return f"{draft}\nA person starts this run with: {shlex.join(('pytest', '--loop-task', task))}"
 
     def describe(self, run: str) -> str:
-        return self._call("pytest_loop", "status", *_name(run))
+        return self._call("pytest_loop", "status", *_select_run(run))
 
     def stop(self, reason: str, run: str) -> str:
-        return self._call("pytest_loop", "stop", *_name(run), "--", reason or "an agent asked for it")
+        return self._call("pytest_loop", "stop", *_select_run(run), "--", reason or "an agent asked for it")
 
     def read_diff(self, run: str) -> str:
         """Return the change of a run so far."""
@@ -111,7 +111,7 @@ class Runs:
         return (result.stdout or result.stderr).strip()
 
 
-def _name(run: str) -> tuple[str, ...]:
+def _select_run(run: str) -> tuple[str, ...]:
     return (f"--run={run}",) if run else ()
 
 
@@ -121,53 +121,53 @@ def make_server(judge: WarmJudge, runs: Runs) -> Any:
     from mcp.types import ToolAnnotations
 
     server = MCPServer("pytest-loop", instructions=_INSTRUCTIONS, log_level="WARNING")
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    stops = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
+    read_only = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    destructive = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
 
-    @server.tool(annotations=reads)
+    @server.tool(annotations=read_only)
     def evaluate() -> dict[str, Any]:
         """Judge the project: verdict, score, what fails, what changed since the last call, and a critique."""
         return judge.evaluate()
 
-    @server.tool(annotations=reads)
+    @server.tool(annotations=read_only)
     def rules() -> list[dict[str, Any]]:
         """List the rules that judge, and which of them pass."""
         return judge.list_rules()
 
-    @server.tool(annotations=reads)
+    @server.tool(annotations=read_only)
     def run_start(task: str) -> str:
         """Draft a run that edits and judges until the rules pass; a person has to start it with the command given."""
-        return runs.start(task)
+        return runs.make_draft(task)
 
-    @server.tool(annotations=reads)
+    @server.tool(annotations=read_only)
     def run_status(run: str = "") -> str:
         """Show where a run stands (default: the active, else the latest)."""
         return runs.describe(run)
 
-    @server.tool(annotations=stops)
+    @server.tool(annotations=destructive)
     def run_stop(reason: str = "", run: str = "") -> str:
         """End the active run; its files stay as they are."""
         return runs.stop(reason, run)
 
-    @server.tool(annotations=reads)
+    @server.tool(annotations=read_only)
     def diff(run: str = "") -> str:
         """Show the change that a run has made so far."""
-        return _tell_errors(lambda: runs.read_diff(run))
+        return _return_errors(lambda: runs.read_diff(run))
 
     @server.resource("loop://report", mime_type="text/html")
     def report() -> str:
         """The report of the latest run as a page of HTML."""
-        return _tell_errors(runs.render_report)
+        return _return_errors(runs.render_report)
 
     @server.resource("loop://history", mime_type="application/json")
     def history() -> str:
         """The events of the latest run."""
-        return _tell_errors(runs.read_history)
+        return _return_errors(runs.read_history)
 
     return server
 
 
-def _tell_errors(read: Any) -> str:
+def _return_errors(read: Any) -> str:
     try:
         return str(read())
     except LoopError as error:

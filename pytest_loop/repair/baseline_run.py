@@ -16,9 +16,8 @@ from pytest_loop.repair.failure import Failure
 from pytest_loop.repair.fork_pool import ForkPool, Job, Send
 from pytest_loop.repair.sandbox import REFUSAL
 from pytest_loop.repair.suspicion import Line, Spectrum
-from pytest_loop.repair.tracer import make_tracer
+from pytest_loop.repair.tracer import FUEL_OF_TEST, make_tracer
 
-_FUEL = 300_000
 _MAX_TEST_SECONDS, _MIN_TIMEOUT = 15.0, 1.0
 _RERUN_TIMEOUT = 3.0
 _MAX_STACK_DEPTH = 50
@@ -50,7 +49,7 @@ class BaselineResult:
         return self.failure.error == PermissionError.__name__ and self.failure.message.startswith(REFUSAL)
 
     @property
-    def kind(self) -> FailureKind:
+    def failure_kind(self) -> FailureKind:
         return FailureKind(self.failure.error, next(iter(self.spectrum.frames[-1:]), None))
 
 
@@ -60,10 +59,10 @@ def run_baseline(
     """Run the tests in this order within the given time; after a test that ends its fork, go on in another one."""
     results: dict[int, BaselineResult] = {}
     untested = list(order)
-    until = time.monotonic() + seconds
-    while untested and time.monotonic() < until:
+    deadline = time.monotonic() + seconds
+    while untested and time.monotonic() < deadline:
         batch = tuple(untested)
-        pool.start(Job(0, partial(record_tests, tests, files, batch, until), _compute_timeout(until)))
+        pool.start(Job(0, partial(record_tests, tests, files, batch, deadline), _compute_timeout(deadline)))
         while not pool.is_idle:
             for fork in pool.collect_results():
                 results |= {message["test"]: parse_result(message) for message in fork.messages if "test" in message}
@@ -91,13 +90,13 @@ class _SentLines(set[Line]):
 def _rerun_crashed(
     tests: CollectedTests, pool: ForkPool, files: EditableFiles, index: int, *, is_late: bool
 ) -> BaselineResult:
-    """Run a test that ended its fork or hung once more, alone, sending every line it executes."""
+    """Run a test again that ended its fork or hung: alone, sending each line at once."""
 
     def work(send: Send) -> None:
         tracer = make_tracer(files)
         tracer.make_line_set = partial(_SentLines, send)
         tests.trace_with(tracer, lambda: os._exit(0), is_recording=True)
-        tests.run_test(index, None, _FUEL)
+        tests.run_test(index, None, FUEL_OF_TEST)
 
     pool.start(Job(0, work, _RERUN_TIMEOUT))
     lines: set[Line] = set()
@@ -105,30 +104,32 @@ def _rerun_crashed(
         for fork in pool.collect_results():
             lines |= {(message["line"][0], message["line"][1]) for message in fork.messages if "line" in message}
     failure = Failure(error=ENDLESS if is_late else "")
-    return BaselineResult(Spectrum(False, frozenset(lines)), _MAX_TEST_SECONDS, _FUEL, failure)
+    return BaselineResult(Spectrum(False, frozenset(lines)), _MAX_TEST_SECONDS, FUEL_OF_TEST, failure)
 
 
-def record_tests(tests: CollectedTests, files: EditableFiles, order: Sequence[int], until: float, send: Send) -> None:
+def record_tests(
+    tests: CollectedTests, files: EditableFiles, order: Sequence[int], deadline: float, send: Send
+) -> None:
     """In a fork: run tests and send the result of each."""
     current = order[0]
 
     def report_endless() -> None:
         failure = Failure(error=ENDLESS, frames=_read_stack(files))
-        send(_make_message(current, tests, TestOutcome(False, 0.0, _FUEL, failure)))
+        send(_make_message(current, tests, TestOutcome(False, 0.0, FUEL_OF_TEST, failure)))
         os._exit(0)
 
     tests.trace_with(make_tracer(files), report_endless, is_recording=True)
-    for place, current in enumerate(order):
-        if time.monotonic() > until:
+    for position, current in enumerate(order):
+        if time.monotonic() > deadline:
             return
-        following = order[place + 1] if place + 1 < len(order) else None
-        outcome = tests.run_test(current, following, _FUEL)
-        send({**_make_message(current, tests, outcome), "within": _compute_timeout(until)})
+        following = order[position + 1] if position + 1 < len(order) else None
+        outcome = tests.run_test(current, following, FUEL_OF_TEST)
+        send({**_make_message(current, tests, outcome), "within": _compute_timeout(deadline)})
 
 
-def _compute_timeout(until: float) -> float:
+def _compute_timeout(deadline: float) -> float:
     """Return how long the next test may take."""
-    return max(_MIN_TIMEOUT, min(_MAX_TEST_SECONDS, until - time.monotonic()))
+    return max(_MIN_TIMEOUT, min(_MAX_TEST_SECONDS, deadline - time.monotonic()))
 
 
 def _read_stack(files: EditableFiles) -> tuple[Line, ...]:
@@ -145,7 +146,7 @@ def _read_stack(files: EditableFiles) -> tuple[Line, ...]:
 
 def _make_message(index: int, tests: CollectedTests, outcome: TestOutcome) -> dict[str, object]:
     lines: dict[str, list[int]] = {}
-    for path, line in sorted(tests.get_lines()):
+    for path, line in sorted(tests.get_executed_lines()):
         lines.setdefault(path, []).append(line)
     return {
         "test": index,
@@ -161,5 +162,5 @@ def parse_result(message: dict[str, Any]) -> BaselineResult:
     """Parse the message of one test."""
     lines, failure = message["lines"], Failure.model_validate(message["failure"])
     executed = frozenset((path, line) for path, numbers in lines.items() for line in numbers)
-    inside = tuple((path, line) for path, line in failure.frames if path in lines)
-    return BaselineResult(Spectrum(message["passed"], executed, inside), message["seconds"], message["fuel"], failure)
+    frames = tuple((path, line) for path, line in failure.frames if path in lines)
+    return BaselineResult(Spectrum(message["passed"], executed, frames), message["seconds"], message["fuel"], failure)

@@ -68,7 +68,7 @@ class EditCandidate:
 
     @property
     def text(self) -> str:
-        """The whole file after the edit."""
+        """The text of the file after the edit."""
         return apply_edits(self.source.text, self.edits)
 
     @property
@@ -119,7 +119,7 @@ def _widen_unit(candidate: EditCandidate, module: EditUnit) -> EditCandidate:
 
 
 @dataclass(frozen=True)
-class _Node:
+class _EditSite:
     """A suspicious node, and its templates that were not used yet, likely ones first."""
 
     unit: EditUnit
@@ -130,10 +130,10 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Edits:
-    """The edits of one template at one node, with the best score they can have."""
+class _PendingEdits:
+    """The edits that one template has yet to make at a site, and the best score they can have."""
 
-    place: _Node
+    site: _EditSite
     template: Template
     bound: float
     edits: Iterator[tuple[int, TextEdits]]
@@ -154,7 +154,7 @@ class CandidateQueue:
         self._modules: dict[str, EditUnit] = {}
         self._generator = random.Random(0)  # noqa: S311 - the order of equal scores
         self._count = 0
-        self._heap: list[tuple[float, bool, float, int, EditCandidate | EditUnit | _Node | _Edits]] = []
+        self._heap: list[tuple[float, bool, float, int, EditCandidate | EditUnit | _EditSite | _PendingEdits]] = []
 
     def add_source(self, source: PythonSource) -> None:
         """Add the units of a file that have suspicious lines."""
@@ -172,12 +172,12 @@ class CandidateQueue:
                 yield entry
             elif isinstance(entry, EditUnit):
                 self._open_unit(entry)
-            elif isinstance(entry, _Node):
+            elif isinstance(entry, _EditSite):
                 self._open_template(entry)
             else:
                 self._make_edits(entry)
 
-    def _push(self, score: float, entry: EditCandidate | EditUnit | _Node | _Edits) -> None:
+    def _push(self, score: float, entry: EditCandidate | EditUnit | _EditSite | _PendingEdits) -> None:
         """Add an entry; candidates come after others of the same score, so that equal candidates meet in the heap."""
         is_candidate = isinstance(entry, EditCandidate)
         self._count += 1
@@ -187,34 +187,34 @@ class CandidateQueue:
     def _open_unit(self, unit: EditUnit) -> None:
         for node, line, score in _find_suspicious_nodes(unit, self._lines[str(unit.source.path)]):
             if templates := self._find_templates(type(node)):
-                self._push(score * templates[0][1], _Node(unit, node, line, score, templates))
+                self._push(score * templates[0][1], _EditSite(unit, node, line, score, templates))
 
-    def _open_template(self, place: _Node) -> None:
+    def _open_template(self, site: _EditSite) -> None:
         """Open the likeliest template of a node that was not used yet."""
-        (template, weight), *others = place.templates
-        edits = enumerate(filter(None, template.edits(place.node, place.unit, self._hints)))
-        bound = place.suspicion * weight
-        self._push(bound, _Edits(place, template, bound, edits))
+        (template, weight), *others = site.templates
+        edits = enumerate(filter(None, template.edits(site.node, site.unit, self._hints)))
+        bound = site.suspicion * weight
+        self._push(bound, _PendingEdits(site, template, bound, edits))
         if others:
-            self._push(place.suspicion * others[0][1], replace(place, templates=tuple(others)))
+            self._push(site.suspicion * others[0][1], replace(site, templates=tuple(others)))
 
     def _find_templates(self, node: type[ast.AST]) -> tuple[tuple[Template, float], ...]:
         if node not in self._weights_by_node:
             self._weights_by_node[node] = tuple(pair for pair in self._weights if issubclass(node, pair[0].nodes))
         return self._weights_by_node[node]
 
-    def _make_edits(self, source: _Edits) -> None:
-        """Make the next edits of a template, and come back to it when those after them have their turn."""
-        place = source.place
-        text = place.unit.source.text
+    def _make_edits(self, pending: _PendingEdits) -> None:
+        """Queue the next candidates of a template, and the template again for those after them."""
+        site = pending.site
+        text = site.unit.source.text
         rank = None
-        for rank, edits in islice(source.edits, _EDITS_AT_A_TIME):
+        for rank, edits in islice(pending.edits, _EDITS_AT_A_TIME):
             size = sum(count_changed_tokens(text[edit.start : edit.end], edit.text) or 1 for edit in edits)
-            value = source.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
-            candidate = EditCandidate(place.unit, edits, source.template.name, place.line, value, size)
-            self._push(value, _widen_unit(candidate, self._modules[str(place.unit.source.path)]))
+            value = pending.bound / size**_SIZE_EXPONENT / (1 + rank) ** _RANK_EXPONENT
+            candidate = EditCandidate(site.unit, edits, pending.template.name, site.line, value, size)
+            self._push(value, _widen_unit(candidate, self._modules[str(site.unit.source.path)]))
         if rank is not None:
-            self._push(source.bound / (2 + rank) ** _RANK_EXPONENT, source)
+            self._push(pending.bound / (2 + rank) ** _RANK_EXPONENT, pending)
 
 
 def rank_candidates(

@@ -46,17 +46,17 @@ class LoadedCode:
         """Compile a unit as it is, once for all forks."""
         if unit.function is not None:
             functions = self._functions.get(str(unit.source.path), [])
-            _get_original_codes(unit, unit.function, _get_filename(functions, unit))
+            _compile_original(unit, unit.function, _get_filename(functions, unit))
 
     def swap_code(self, unit: EditUnit, tree: ast.stmt | ast.Module, text: str) -> None:
         """Swap the edited unit into all modules that contain it; execute the module again if that is necessary."""
         path = str(unit.source.path)
         install_overlay({path: text})
-        if path in self._modules and self.swap_function(unit, tree) is None:
+        if path in self._modules and self.swap_reversibly(unit, tree) is None:
             for module in self._modules[path]:
                 _execute_module(module, text)
 
-    def swap_function(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
+    def swap_reversibly(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
         """Swap a function or an assignment; return a callback that undoes it, or None if it is impossible."""
         if isinstance(unit.node, ast.Assign | ast.AnnAssign):
             return self._swap_assignment(unit, tree)
@@ -78,8 +78,8 @@ class LoadedCode:
 
     def _swap_assignment(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
         """Execute an assignment again, unless other code that runs during import reads its names."""
-        names = {node.id for node in ast.walk(unit.node) if isinstance(node, ast.Name) and _is_stored(node)}
-        if names != {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and _is_stored(node)}:
+        names = _find_assigned_names(unit.node)
+        if names != _find_assigned_names(tree):
             return None
         if not isinstance(tree, ast.stmt) or unit.node not in unit.source.tree.body or _is_read_at_import(unit, names):
             return None
@@ -119,12 +119,12 @@ def _get_source_path(function: object) -> str:
     return resolve_source(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
 
 
-def _is_stored(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
+def _find_assigned_names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _is_read_at_import(unit: EditUnit, names: Collection[str]) -> bool:
-    """Return whether statements of the module outside of functions read names."""
+    """Return whether other statements of the module use these names outside of functions."""
 
     def walk(node: ast.AST) -> Iterator[ast.AST]:
         yield node
@@ -156,7 +156,7 @@ def _plan_swaps(
     if not _has_same_header(node, tree):
         return []
     filename = _get_filename(functions, unit)
-    old = _get_original_codes(unit, node, filename)
+    old = _compile_original(unit, node, filename)
     new = _index_codes(_compile_function(unit.source, node, tree, filename))
     paths = {(code.co_name, code.co_firstlineno): path for path, code in old.items()}
     roots = {path for path in old if path and _is_root(path, old, node)}
@@ -179,8 +179,8 @@ def _get_filename(functions: Sequence[FunctionType], unit: EditUnit) -> str:
 _ORIGINAL_CODES: dict[int, tuple[EditUnit, dict[_CodePath, CodeType]]] = {}
 
 
-def _get_original_codes(unit: EditUnit, node: FunctionNode, filename: str) -> dict[_CodePath, CodeType]:
-    """Return the code objects of a unit before the edit."""
+def _compile_original(unit: EditUnit, node: FunctionNode, filename: str) -> dict[_CodePath, CodeType]:
+    """Compile a unit as it was before the edit, once."""
     if id(unit) not in _ORIGINAL_CODES:
         _ORIGINAL_CODES[id(unit)] = unit, _index_codes(_compile_function(unit.source, node, node, filename))
     return _ORIGINAL_CODES[id(unit)][1]
@@ -282,7 +282,7 @@ def _update_class(old: type, new: type) -> bool:
 
 
 def _rebind_imports(replaced: Collection[tuple[str, Any, Any]], origin: ModuleType) -> None:
-    """Rebind names that other modules imported from `origin`: each is given with its old and new object."""
+    """Rebind names that other modules imported from `origin`, each given with its old and its new object."""
     for module in list(sys.modules.values()):
         if module is origin or not isinstance(module, types.ModuleType) or not getattr(module, "__file__", None):
             continue

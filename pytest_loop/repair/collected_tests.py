@@ -96,9 +96,9 @@ class CollectedTests:
             return (yield)
         finally:
             tracer.stop()
-            self._spent_fuel += tracer.used
+            self._spent_fuel += tracer.spent_fuel
             self._lines |= tracer.lines
-            tracer.used, tracer.lines = 0, set()
+            tracer.spent_fuel, tracer.lines = 0, set()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
@@ -136,8 +136,8 @@ class CollectedTests:
         """Return the node ids of tests in collection order."""
         return tuple(self.items[index].nodeid for index in sorted(indexes))
 
-    def get_lines(self) -> frozenset[Line]:
-        """Return the lines that the last or current test has executed."""
+    def get_executed_lines(self) -> frozenset[Line]:
+        """Return the lines that the current test has executed, or the last one if none is running."""
         return frozenset(self._lines | (self._tracer.lines if self._tracer is not None else set()))
 
 

@@ -16,7 +16,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def split_units(source: PythonSource) -> Iterator[EditUnit]:
-    """Split a module into its outermost functions, methods included, its own assignments, and the rest."""
+    """Split a module into its outermost functions and methods, its top-level assignments, and the rest."""
     parts: list[FunctionNode | Assignment] = list(_find_outermost_functions(source.tree))
     parts += [
         stmt
@@ -37,7 +37,7 @@ def _find_outermost_functions(tree: ast.AST) -> Iterator[FunctionNode]:
 
 
 class EditUnit:
-    """A function, an assignment of a module, or the rest of a module."""
+    """A function, a top-level assignment, or the rest of a module."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class EditUnit:
             yield from self._walk(child)
 
     def _has_position(self, node: ast.AST, child: ast.AST) -> bool:
-        """Return whether a node has a usable position; parts of f-strings have not, before Python 3.12 also values."""
+        """Return whether a node has a usable position: in f-strings only values do, before 3.12 not all."""
         if isinstance(node, ast.JoinedStr):
             return isinstance(child, ast.FormattedValue)
         if isinstance(node, ast.FormattedValue):
-            return child is node.value and self.source.is_placed(node.value)
+            return child is node.value and self.source.has_right_position(node.value)
         return True
 
     @property
@@ -87,7 +87,7 @@ class EditUnit:
 
     @cached_property
     def first_line(self) -> int:
-        return self.source.get_line(self.span[0])
+        return self.source.get_line_number(self.span[0])
 
     @cached_property
     def lines(self) -> frozenset[int]:

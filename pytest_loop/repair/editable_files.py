@@ -15,9 +15,12 @@ _FOREIGN_FOLDERS = frozenset(("site-packages", "node_modules", "__pycache__"))
 
 
 class EditableFiles:
-    """Find editable files by name. Results are cached, because every traced call asks."""
+    """Find editable files by name: those that match `patterns`, or all Python files without any.
 
-    def __init__(self, folder: Path, patterns: Sequence[str] = ALL_PYTHON_FILES, tests: Iterable[Path] = ()) -> None:
+    Results are cached, because every traced call asks.
+    """
+
+    def __init__(self, folder: Path, patterns: Sequence[str], tests: Iterable[Path]) -> None:
         self.folder = folder.resolve()
         self._spec = GitIgnoreSpec.from_lines(patterns or ALL_PYTHON_FILES, backend="simple")
         self._tests = {path.resolve() for path in tests}

@@ -64,27 +64,27 @@ class Engine:
     def _run_rounds(self, pool: ForkPool, temp_folder: Path) -> list[RepairResult]:
         """Run rounds while each finds an edit that fixes some tests but not all."""
         results: list[RepairResult] = []
-        texts: dict[str, str] = {}
+        edited_texts: dict[str, str] = {}
         while True:
             tried = sum(result.tried for result in results)
-            result = self._run_round(pool, temp_folder / f"round{len(results)}", texts, tried)
+            result = self._run_round(pool, temp_folder / f"round{len(results)}", edited_texts, tried)
             results.append(result)
             if not (result.steps and result.remaining) or not self._can_run_another_round(len(results)):
                 return results
             step = result.steps[0]
-            texts[str((self._request.folder / step.path).resolve())] = step.after
+            edited_texts[str((self._request.folder / step.path).resolve())] = step.after
 
     def _can_run_another_round(self, rounds: int) -> bool:
         has_time = self._request.seconds - self._seconds > _MIN_ROUND_SECONDS
         return rounds < _MAX_ROUNDS and has_time and not self._is_stop_requested
 
-    def _run_round(self, pool: ForkPool, temp_folder: Path, texts: dict[str, str], tried: int) -> RepairResult:
+    def _run_round(self, pool: ForkPool, temp_folder: Path, edited_texts: dict[str, str], tried: int) -> RepairResult:
         """Run a search round; if modules cannot be imported, run an import round first.
 
         If no edit helps the import, the tests that can be collected are searched all the same.
         """
         temp_folder.mkdir()
-        search_round = SearchRound(self._make_context(temp_folder, texts, tried))
+        search_round = SearchRound(self._make_context(temp_folder, edited_texts, tried))
         result = self._run_in_fork(pool, Job(0, search_round.run, self._collection_timeout))
         message = next((message for message in result.messages if "broken" in message), None)
         if message is None:
@@ -92,23 +92,25 @@ class Engine:
         failures = ImportFailures.model_validate(message)
         is_search_possible = failures.has_other_targets(self._request.failing)
         share = _IMPORT_SHARE if is_search_possible else 1.0
-        import_round = ImportRound(self._make_context(temp_folder, texts, tried, share), failures)
+        import_round = ImportRound(self._make_context(temp_folder, edited_texts, tried, share), failures)
         seconds = self._request.seconds + self._collection_timeout
         import_result = self._read_result(self._run_in_fork(pool, Job(0, import_round.run, seconds)))
         if import_result.steps or not is_search_possible or self._is_stop_requested:
             return import_result
-        context = self._make_context(temp_folder, texts, tried + import_result.tried)
+        context = self._make_context(temp_folder, edited_texts, tried + import_result.tried)
         search_round = SearchRound(context, ignores_import_failures=True)
         result = self._run_in_fork(pool, Job(0, search_round.run, self._collection_timeout))
         return repair_report.merge_results([self._read_result(result)], self._seconds, import_result.tried)
 
-    def _make_context(self, temp_folder: Path, texts: dict[str, str], tried: int, share: float = 1.0) -> RoundContext:
+    def _make_context(
+        self, temp_folder: Path, edited_texts: dict[str, str], tried: int, share: float = 1.0
+    ) -> RoundContext:
         remaining = {
             "seconds": max(_MIN_ROUND_SECONDS, (self._request.seconds - self._seconds) * share),
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)
-        return RoundContext(request, temp_folder, texts, self._write)
+        return RoundContext(request, temp_folder, edited_texts, self._write)
 
     def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
         """Run a job in a fork, and forward a stop request to it."""

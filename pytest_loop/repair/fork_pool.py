@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from pytest_loop.processes.process_tree import adopt_orphans, find_children
 from pytest_loop.repair import sandbox
@@ -21,7 +21,7 @@ from pytest_loop.repair import sandbox
 _TICK = 0.05
 _CHUNK = 1 << 16
 Send: TypeAlias = Callable[[Mapping[str, object]], None]  # sends one JSON object from a fork to its parent
-_PARENT_PIPES: list[int] = []  # this process's pipe to its parent; its own forks must not write there
+_PARENT_PIPES: list[int] = []  # at most one: this process's pipe to its parent, closed in its own forks
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Job:
 
 @dataclass
 class ForkResult:
-    """The messages of a fork, and whether its work came to its end."""
+    """The messages of a fork, and whether it finished its work; it is late if it reached the time limit."""
 
     key: int
     messages: list[dict[str, Any]]
@@ -83,7 +83,7 @@ class ForkPool:
 
     def __exit__(self, *_: object) -> None:
         for fork in list(self._running.values()):
-            self._end(fork)
+            self._remove(fork)
         self._kill_orphans()
 
     @property
@@ -98,6 +98,7 @@ class ForkPool:
         return not self._running
 
     def start(self, job: Job) -> None:
+        """Start a job in a new fork."""
         self._count += 1
         temp_folder = self._temp_folder / f"t{self._count}"
         temp_folder.mkdir(exist_ok=True)
@@ -106,14 +107,15 @@ class ForkPool:
             warnings.simplefilter("ignore")  # 3.12 warns of threads; a fork here runs tests and ends
             pid = os.fork()
         if pid == 0:
-            self._run(job, temp_folder, writing)
+            self._run_job(job, temp_folder, writing)
         os.close(writing)
         with suppress(OSError):
             os.setpgid(pid, pid)
         os.set_blocking(reading, False)
         self._running[reading] = _Fork(job, pid, reading, temp_folder, time.monotonic() + job.seconds)
 
-    def _run(self, job: Job, temp_folder: Path, writing: int) -> None:
+    def _run_job(self, job: Job, temp_folder: Path, writing: int) -> NoReturn:
+        """In the fork: run the job and exit."""
         exit_code = 1
         try:
             os.setpgid(0, 0)
@@ -141,7 +143,7 @@ class ForkPool:
                 os.kill(fork.pid, signal.SIGTERM)
 
     def collect_results(self) -> Iterator[ForkResult]:
-        """Yield the results of forks that have ended by now; look once."""
+        """Wait a moment for messages, then yield the results of forks that have ended or are late."""
         if self._running:
             ready, _, _ = select.select(list(self._running), [], [], _TICK)
             for pipe in ready:
@@ -152,7 +154,7 @@ class ForkPool:
             fork.is_reaped = _try_reap(fork.pid)
             if fork.is_finished or fork.is_late or fork.is_reaped:
                 self._read_messages(fork)
-                self._end(fork)
+                self._remove(fork)
                 yield ForkResult(fork.job.key, fork.messages, fork.is_finished, fork.is_late)
 
     def _read_messages(self, fork: _Fork) -> None:
@@ -173,7 +175,8 @@ class ForkPool:
                 if "within" in message:
                     fork.deadline = time.monotonic() + message["within"]
 
-    def _end(self, fork: _Fork) -> None:
+    def _remove(self, fork: _Fork) -> None:
+        """Kill a fork with its process group, and delete its folder."""
         with suppress(OSError):
             os.killpg(fork.pid, signal.SIGKILL)
         if not fork.is_reaped:
@@ -188,7 +191,7 @@ class ForkPool:
             shutil.rmtree(fork.temp_folder, ignore_errors=True)
 
     def _find_orphans(self) -> set[int]:
-        """Return the processes that ended forks have left behind."""
+        """Return the processes that forks left behind when they ended."""
         self._dying = {pid for pid in self._dying if not _try_reap(pid)}
         running = {fork.pid for fork in self._running.values()}
         return find_children() - self._earlier_children - running - self._dying

@@ -22,10 +22,9 @@ from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, Sear
 from pytest_loop.repair.source_overlay import install_overlay
 from pytest_loop.repair.suspicion import Line, Suspect, add_definition_scores
 from pytest_loop.repair.template_hints import collect_hints, list_exceptions
-from pytest_loop.repair.tracer import make_tracer
+from pytest_loop.repair.tracer import FUEL_OF_TEST, make_tracer
 from pytest_loop.repair.trial_loop import TrialLoop
 
-_FUEL = 300_000
 _COLLECTION_TIMEOUT, _TEST_TIMEOUT = 15.0, 5.0
 _CALLER_SCORE = 0.5  # a caller is half as suspicious as the line it calls
 
@@ -73,7 +72,7 @@ class ImportRound:
         )
         with self._context.make_fork_pool() as pool:
             loop = TrialLoop(self._context, pool, state)
-            trial = _CollectionTrial(request.pytest_arguments, self._context.texts, self._failures, self._files)
+            trial = _CollectionTrial(request.pytest_arguments, self._context.edited_texts, self._failures, self._files)
             if request.localise_only:
                 state.end_reason = "localised"
             else:
@@ -108,7 +107,7 @@ class _CollectionTrial:
     """Collect with an edit, then run the tests that are new and those that passed before."""
 
     pytest_arguments: Sequence[str]
-    texts: Mapping[str, str]
+    edited_texts: Mapping[str, str]
     failures: ImportFailures
     files: EditableFiles
     batch_size: int = 1  # a process imports a module only once
@@ -117,7 +116,7 @@ class _CollectionTrial:
         candidate = batch[0].candidate
 
         def work(send: Send) -> None:
-            install_overlay({**self.texts, str(candidate.source.path): candidate.text})
+            install_overlay({**self.edited_texts, str(candidate.source.path): candidate.text})
             tests = CollectedTests(lambda tests: self._run_tests(tests, send))
             arguments = build_arguments(self.pytest_arguments, Path(tempfile.gettempdir()))
             pytest.main(arguments, plugins=[tests, BriefReports()])
@@ -132,7 +131,7 @@ class _CollectionTrial:
         guards = [index for index, name in enumerate(names) if name in self.failures.passing]
         for index in (*new, *guards):
             send({"name": names[index], "passed": False, "within": _TEST_TIMEOUT})
-            send({"name": names[index], "passed": tests.run_test(index, None, _FUEL).passed})
+            send({"name": names[index], "passed": tests.run_test(index, None, FUEL_OF_TEST).passed})
 
     def read_result(self, ranked: RankedCandidate, result: ForkResult) -> PlausibleEdit | None:
         """Return the edit if more can be imported with it and nothing broke."""

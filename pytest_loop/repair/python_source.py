@@ -23,10 +23,11 @@ class PythonSource:
         self._starts = [0, *accumulate(map(len, self.lines))]
 
     @classmethod
-    def read(cls, path: Path, texts: Mapping[str, str]) -> PythonSource | None:
-        """Read a file from `texts` or from disk; return None if it is not valid Python."""
+    def read(cls, path: Path, edited_texts: Mapping[str, str]) -> PythonSource | None:
+        """Read a file from `edited_texts` or from disk; return None if it is not valid Python."""
         try:
-            return cls(path, texts[str(path)] if str(path) in texts else path.read_bytes().decode("utf-8"))
+            text = edited_texts.get(str(path))
+            return cls(path, path.read_bytes().decode("utf-8") if text is None else text)
         except (OSError, ValueError, SyntaxError):
             return None
 
@@ -38,7 +39,7 @@ class PythonSource:
         row = self.lines[line - 1]
         return start + (column if row.isascii() else len(row.encode()[:column].decode("utf-8", "ignore")))
 
-    def get_line(self, offset: int) -> int:
+    def get_line_number(self, offset: int) -> int:
         return bisect_right(self._starts, offset)
 
     def get_line_start(self, line: int) -> int:
@@ -52,8 +53,8 @@ class PythonSource:
         start, end = self.get_span(node)
         return self.text[start:end]
 
-    def is_placed(self, node: ast.expr) -> bool:
-        """Return whether the tree has the right position of an expression; before Python 3.12 not in every f-string."""
+    def has_right_position(self, node: ast.expr) -> bool:
+        """Return whether the tree has the right position of an expression: before Python 3.12, f-strings may not."""
         try:
             return ast.dump(ast.parse(f"({self.get_code(node)})", mode="eval").body) == ast.dump(node)
         except SyntaxError:
@@ -63,7 +64,7 @@ class PythonSource:
         """Return whether nothing but a comment is on the lines of a statement."""
         start, end = self.get_span(stmt)
         before = self.text[self.get_line_start(stmt.lineno) : start]
-        after = self.text[end : self.get_line_start(self.get_line(end - 1) + 1)].strip()
+        after = self.text[end : self.get_line_start(self.get_line_number(end - 1) + 1)].strip()
         return not before.strip() and (not after or after.startswith("#"))
 
     # -- facts about the whole file, for templates

@@ -24,7 +24,7 @@ class RepairRequest(_Frozen):
     failing: tuple[str, ...] = ()
     """Node ids of the tests to turn green; empty: all that fail."""
     seconds: float = Field(default=60.0, gt=0)
-    """Limit of the whole search; trials of edits get at least a fifth of it, even if it is exceeded for that."""
+    """Limit of the whole search, which may be exceeded: trials of edits get at least a fifth of it."""
     candidates: int = Field(default=100_000, ge=1)
     seconds_after_green: float = Field(default=3.0, ge=0)
     """Time to search for alternatives after the first edit that turns all tests green."""

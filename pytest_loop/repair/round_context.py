@@ -17,11 +17,11 @@ from pytest_loop.repair.repair_request import RepairRequest, SearchPlan
 
 @dataclass(frozen=True)
 class RoundContext:
-    """One round's request and temporary folder; `texts` holds edits of earlier rounds by path, not on disk."""
+    """One round's request and temporary folder; `edited_texts` holds edits of earlier rounds by path, not on disk."""
 
     request: RepairRequest
     temp_folder: Path
-    texts: Mapping[str, str]
+    edited_texts: Mapping[str, str]
     send_plan: Callable[[SearchPlan], None]
     started: float = field(default_factory=time.monotonic)
     _received_signals: list[int] = field(default_factory=list)
@@ -46,5 +46,5 @@ class RoundContext:
 
     def read_sources(self, paths: Iterable[Path]) -> list[PythonSource]:
         """Read each file once, with its edited text if there is one; skip files that are not valid Python."""
-        sources = (PythonSource.read(path, self.texts) for path in dict.fromkeys(paths))
+        sources = (PythonSource.read(path, self.edited_texts) for path in dict.fromkeys(paths))
         return [source for source in sources if source is not None]

@@ -47,7 +47,7 @@ _MAX_FORKS = 40
 def enter_project(folder: Path) -> Iterator[Path]:
     """Let this process run tests of a project without traces in it; yield a temporary folder."""
     die_with_parent()
-    _write_no_bytecode()
+    _disable_bytecode()
     os.chdir(folder)
     sys.path.insert(0, str(folder))  # as `python -m pytest` does
     with tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True) as home:
@@ -56,7 +56,7 @@ def enter_project(folder: Path) -> Iterator[Path]:
         yield temp_folder
 
 
-def _write_no_bytecode() -> None:
+def _disable_bytecode() -> None:
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -73,7 +73,7 @@ def enter_sandbox(temp_folder: Path) -> None:
     for name in ("TMPDIR", "PYTEST_DEBUG_TEMPROOT", "HYPOTHESIS_STORAGE_DIRECTORY"):
         os.environ[name] = str(temp_folder)
     tempfile.tempdir = str(temp_folder)
-    _write_no_bytecode()
+    _disable_bytecode()
     landlock.restrict_writes((temp_folder, Path("/dev")))
     sys.addaudithook(AuditGuard(temp_folder))
 

@@ -68,7 +68,7 @@ class Search:
         )
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
-        trial.check_sharing(self._pool)
+        trial.choose_batch_size(self._pool)
         self._context.send_plan(SearchPlan(plan=self._describe_plan(trial)))
         return self._loop.run(candidates, trial)
 
@@ -113,8 +113,8 @@ class Search:
     def _rank_lines(self, indexes: list[int]) -> None:
         spectra = [self._baseline[index].spectrum for index in indexes]
         paths = {path for spectrum in spectra for path, _ in spectrum.lines}
-        ages = {path: Path(path).stat().st_mtime for path in paths}
-        self.state.suspects = rank_lines(spectra, ages)
+        mtimes = {path: Path(path).stat().st_mtime for path in paths}
+        self.state.suspects = rank_lines(spectra, mtimes)
 
     def _read_sources(self) -> list[PythonSource]:
         """Read the files that failing tests execute, and all other imported files that may be edited."""

@@ -30,16 +30,16 @@ class SearchRound:
         self._state = SearchState()
 
     def run(self, send: Send) -> None:
-        """Collect, search, and send what was found; a stop request sends what was found by then."""
+        """Collect, search, and send the result, also after a stop request; or send the import failures."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         request = self._context.request
-        install_overlay(self._context.texts)
+        install_overlay(self._context.edited_texts)
         tests = CollectedTests(lambda tests: self._search(tests, send))
         arguments = build_arguments(request.pytest_arguments, self._context.temp_folder)
         code = pytest.main(arguments, plugins=[tests, BriefReports()])
         if self._needs_import_repair(tests):
-            send(self._describe_failures(tests).model_dump(mode="json"))
+            send(self._make_import_failures(tests).model_dump(mode="json"))
             return
         problem = repair_report.describe_import_problem(tests.import_failures, request.folder)
         if self._result is None:
@@ -68,7 +68,7 @@ class SearchRound:
         files = self._context.make_editable_files(item.path for item in tests.items)
         return any(is_repairable(failure, files) for failure in tests.import_failures.values())
 
-    def _describe_failures(self, tests: CollectedTests) -> ImportFailures:
+    def _make_import_failures(self, tests: CollectedTests) -> ImportFailures:
         return ImportFailures(
             broken=tests.import_failures,
             collected=tuple(item.nodeid for item in tests.items),

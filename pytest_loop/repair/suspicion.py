@@ -49,11 +49,11 @@ def compute_ochiai(failed: int, passed: int, failures: int) -> float:
 
 def rank_lines(
     spectra: Iterable[Spectrum],
-    ages: Mapping[str, float] | None = None,
+    mtimes: Mapping[str, float] | None = None,
 ) -> list[Suspect]:
     """Rank the lines that failing tests executed, most suspicious first.
 
-    Ties go to the innermost frame of a failure, then to recently changed files (`ages` are their modification times),
+    Ties go to the innermost frame of a failure, then to recently changed files (`mtimes`: by path),
     then to the first line.
     """
     spectra = list(spectra)
@@ -61,7 +61,7 @@ def rank_lines(
     failed = Counter(line for spectrum in failing for line in spectrum.lines)
     passed = Counter(line for spectrum in spectra if spectrum.passed for line in spectrum.lines)
     depths = _compute_depths(failing)
-    recency = _compute_recency(ages or {})
+    recency = _compute_recency(mtimes or {})
 
     def score(line: Line) -> float:
         together = compute_ochiai(failed[line], passed[line], len(failing))
@@ -82,9 +82,9 @@ def _compute_depths(failing: Iterable[Spectrum]) -> dict[Line, float]:
     return depths
 
 
-def _compute_recency(ages: Mapping[str, float]) -> dict[str, float]:
+def _compute_recency(mtimes: Mapping[str, float]) -> dict[str, float]:
     """Give the newest file 0.5 and the others less by their rank."""
-    order = sorted(ages, key=lambda path: (ages[path], path))
+    order = sorted(mtimes, key=lambda path: (mtimes[path], path))
     return {path: 0.5 * (rank + 1) / len(order) for rank, path in enumerate(order)}
 
 

@@ -22,18 +22,23 @@ def list_exceptions(failures: Iterable[Failure]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(failure.error for failure in failures))
 
 
-def collect_hints(failures: Collection[Failure], names: Iterable[str], files: Iterable[Path]) -> Hints:
+def collect_hints(failures: Collection[Failure], node_ids: Iterable[str], files: Iterable[Path]) -> Hints:
     """Collect hints from failures, and from the node ids and source files of the failing tests."""
-    names = list(names)
+    node_ids = list(node_ids)
     trees = [tree for path in dict.fromkeys(files) if (tree := _parse_file(path)) is not None]
-    functions = {name.partition("[")[0].rpartition("::")[2] for name in names}
+    functions = {name.partition("[")[0].rpartition("::")[2] for name in node_ids}
     near = [
-        string for tree in trees for function in _find_functions(tree, functions) for string in _find_strings(function)
+        string
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name in functions
+        for string in _find_strings(node)
     ]
     strings = [*near, *(string for tree in trees for string in _find_strings(tree))]
-    parameters = [name.partition("[")[2].rstrip("]") for name in names]
+    parameters = [name.partition("[")[2].rstrip("]") for name in node_ids]
     quoted = [string for failure in failures for string in _QUOTED.findall(failure.message)]
-    errors = [failure.error for failure in failures] + [name for tree in trees for name in _find_names(tree)]
+    names = [node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    errors = [*(failure.error for failure in failures), *names]
     return Hints(
         strings=tuple(
             dict.fromkeys(string for string in strings if _MIN_STRING_LENGTH <= len(string) <= _MAX_STRING_LENGTH)
@@ -60,16 +65,8 @@ def _parse_file(path: Path) -> ast.Module | None:
         return None
 
 
-def _find_functions(tree: ast.Module, names: Collection[str]) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in names)
-
-
 def _find_strings(tree: ast.AST) -> Iterator[str]:
     return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _find_names(tree: ast.Module) -> Iterator[str]:
-    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _is_exception(name: str) -> bool:

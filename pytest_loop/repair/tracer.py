@@ -14,15 +14,19 @@ from typing import Any, Protocol
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.suspicion import Line
 
+FUEL_OF_TEST = 300_000  # before its usual amount is known
 OnFuelExhausted = Callable[[], None]
 
 
 class Tracer(Protocol):
-    """Count fuel between `start` and `stop`; call back when it is used up. `make_line_set` makes the set of lines."""
+    """Count the fuel spent between `start` and `stop`; call back when none is left.
+
+    `lines` are the executed lines if it is recording; `make_line_set` makes the set for them.
+    """
 
     make_line_set: Callable[[], set[Line]]
     lines: set[Line]
-    used: int
+    spent_fuel: int
 
     def start(self, fuel: int, on_exhausted: OnFuelExhausted, *, is_recording: bool) -> None: ...
 
@@ -36,14 +40,14 @@ class SettraceTracer:
         self._files = files
         self.make_line_set: Callable[[], set[Line]] = set
         self.lines: set[Line] = set()
-        self.used = 0
+        self.spent_fuel = 0
         self._fuel = 0
         self._on_exhausted: OnFuelExhausted = _exit
         self._trace_line: Callable[[FrameType, str, Any], Any] = self._count
         self._previous: Any = None
 
     def start(self, fuel: int, on_exhausted: OnFuelExhausted, *, is_recording: bool) -> None:
-        self.lines, self.used, self._fuel, self._on_exhausted = self.make_line_set(), 0, fuel, on_exhausted
+        self.lines, self.spent_fuel, self._fuel, self._on_exhausted = self.make_line_set(), 0, fuel, on_exhausted
         self._trace_line = self._record if is_recording else self._count
         self._previous = sys.gettrace()
         sys.settrace(self._trace_call)
@@ -57,8 +61,8 @@ class SettraceTracer:
         return self._trace_line(frame, event, None)
 
     def _count(self, _frame: FrameType, _event: str, _: Any) -> Any:
-        self.used += 1
-        if self.used > self._fuel:
+        self.spent_fuel += 1
+        if self.spent_fuel > self._fuel:
             self._on_exhausted()
         return self._count
 
@@ -78,13 +82,13 @@ class MonitoringTracer:
         self._tool = next((tool for tool in (4, 3, 2) if self._api.get_tool(tool) is None), 4)
         self.make_line_set: Callable[[], set[Line]] = set
         self.lines: set[Line] = set()
-        self.used = 0
+        self.spent_fuel = 0
         self._fuel = 0
         self._on_exhausted: OnFuelExhausted = _exit
         self._is_recording = False
 
     def start(self, fuel: int, on_exhausted: OnFuelExhausted, *, is_recording: bool) -> None:
-        self.lines, self.used, self._fuel, self._on_exhausted = self.make_line_set(), 0, fuel, on_exhausted
+        self.lines, self.spent_fuel, self._fuel, self._on_exhausted = self.make_line_set(), 0, fuel, on_exhausted
         api, events = self._api, self._api.events
         if api.get_tool(self._tool) is None:
             self._is_recording = is_recording
@@ -113,8 +117,8 @@ class MonitoringTracer:
         self.lines.add((str(self._files.find_file(code.co_filename)), line))
 
     def _spend(self) -> None:
-        self.used += 1
-        if self.used > self._fuel:
+        self.spent_fuel += 1
+        if self.spent_fuel > self._fuel:
             self._on_exhausted()
 
 

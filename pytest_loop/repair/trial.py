@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pytest_loop.repair.baseline_run import BaselineResult
 from pytest_loop.repair.code_swap import LoadedCode
-from pytest_loop.repair.collected_tests import CollectedTests
+from pytest_loop.repair.collected_tests import CollectedTests, TestOutcome
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job, Send
 from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate
 from pytest_loop.repair.suspicion import Line
@@ -48,8 +48,8 @@ class CandidateTrial:
     _guards_by_unit: dict[int, list[int]] = field(default_factory=dict)
     _lines_by_unit: dict[int, frozenset[Line]] = field(default_factory=dict)
 
-    def check_sharing(self, pool: ForkPool) -> None:
-        """Let candidates share forks if tests run the same twice in one process and leave nothing in modules."""
+    def choose_batch_size(self, pool: ForkPool) -> None:
+        """Let candidates share forks if tests behave alike each time in one process and leave nothing in modules."""
         indexes = [*self.targets[:_TESTS_TO_LOOK_AT], *self.guards[:_TESTS_TO_LOOK_AT]]
         if any(self.baseline[index].is_endless for index in indexes):
             return
@@ -57,9 +57,11 @@ class CandidateTrial:
         def work(send: Send) -> None:
             self._start_tracing(is_recording=True)
             before = self.loaded.measure_containers()
-            first, second, third = ([self._run_test(index, None, send) for index in indexes] for _ in range(3))
-            # Caches may fill during the first time, which changes the fuel and nothing else.
-            is_same = second == third and [outcome[1:] for outcome in first] == [outcome[1:] for outcome in second]
+            rounds = [[self._run_test(index, None, send) for index in indexes] for _ in range(3)]
+            fuels = [[outcome.fuel for outcome in outcomes] for outcomes in rounds]
+            behaviours = [[_get_behaviour(outcome) for outcome in outcomes] for outcomes in rounds]
+            # Caches may fill during the first round, which changes the fuel and nothing else.
+            is_same = behaviours[0] == behaviours[1] == behaviours[2] and fuels[1] == fuels[2]
             send({"same": is_same and self.loaded.measure_containers() == before})
 
         pool.start(Job(0, work, _BASE_SECONDS))
@@ -87,9 +89,9 @@ class CandidateTrial:
             before = Path.cwd(), threading.active_count()
             for ranked in batch:
                 send({"begun": ranked.rank})
-                undo = self.loaded.swap_function(ranked.candidate.unit, ranked.tree)
-                indexes = self._find_first_targets(ranked)[:_TESTS_TO_LOOK_AT]
-                if undo is None or any(self._run_test(index, None, send)[1] for index in indexes):
+                undo = self.loaded.swap_reversibly(ranked.candidate.unit, ranked.tree)
+                indexes = self._find_reaching_targets(ranked)[:_TESTS_TO_LOOK_AT]
+                if undo is None or any(self._run_test(index, None, send).passed for index in indexes):
                     send({"worth": ranked.rank})
                 if undo is not None:
                     undo()
@@ -99,9 +101,9 @@ class CandidateTrial:
         return work
 
     def _make_trial(self, ranked: RankedCandidate) -> Callable[[Send], None]:
-        targets = self._find_first_targets(ranked)
+        targets = self._find_reaching_targets(ranked)
         others = [index for index in self.targets if index not in targets]
-        guards = self._find_nearest_guards(ranked)
+        guards = self._sort_guards(ranked)
 
         def work(send: Send) -> None:
             self.loaded.swap_code(ranked.candidate.unit, ranked.tree, ranked.candidate.text)
@@ -127,11 +129,11 @@ class CandidateTrial:
 
     def _is_similar_failure(self, index: int, fixed: Sequence[int], ranked: RankedCandidate) -> bool:
         """Return whether a test failed like fixed ones: at the same project line, or after reaching the same unit."""
-        kind = self.baseline[index].kind
-        is_same_kind = any(self.baseline[other].kind == kind for other in fixed)
+        kind = self.baseline[index].failure_kind
+        is_same_kind = any(self.baseline[other].failure_kind == kind for other in fixed)
         return is_same_kind and (kind.line is not None or self._reaches_unit(index, ranked))
 
-    def _find_first_targets(self, ranked: RankedCandidate) -> list[int]:
+    def _find_reaching_targets(self, ranked: RankedCandidate) -> list[int]:
         """Return the targets that execute the edited unit, its line first; all targets if none is known to."""
         key = id(ranked.candidate.unit), ranked.candidate.line
         if key not in self._targets_by_line:
@@ -142,7 +144,7 @@ class CandidateTrial:
             )
         return self._targets_by_line[key]
 
-    def _find_nearest_guards(self, ranked: RankedCandidate) -> list[int]:
+    def _sort_guards(self, ranked: RankedCandidate) -> list[int]:
         """Return the guards, those that execute the edited unit first."""
         key = id(ranked.candidate.unit)
         if key not in self._guards_by_unit:
@@ -169,33 +171,38 @@ class CandidateTrial:
         """Run the tests; stop as soon as the candidate cannot be plausible any more."""
         failed = fixed = 0
         for index, following in _iterate_with_next(targets):
-            passed = self._run_test(index, following, send)[1]
+            passed = self._run_test(index, following, send).passed
             fixed, failed = fixed + passed, failed + (not passed)
             if failed >= _TESTS_TO_LOOK_AT:
                 break
         if not fixed:
             return
         for index, following in _iterate_with_next([*guards, *(others if not failed else ())]):
-            if not self._run_test(index, following, send)[1] and index in self.guards:
+            if not self._run_test(index, following, send).passed and index in self.guards:
                 return
         send({"through": True})
 
-    def _run_test(self, index: int, following: int | None, send: Send) -> tuple[int, bool, str, object]:
-        """Run one test and send its outcome; return the outcome with the details that were recorded."""
+    def _run_test(self, index: int, following: int | None, send: Send) -> TestOutcome:
+        """Run one test and send its outcome."""
         baseline = self.baseline[index]
-        send({"begin": index, "within": compute_timeout(baseline)})
+        send({"within": compute_timeout(baseline)})
         outcome = self.tests.run_test(index, following, compute_fuel(baseline))
         send({"at": index, "passed": outcome.passed})
-        return outcome.fuel, outcome.passed, outcome.failure.error, outcome.failure.frames
+        return outcome
+
+
+def _get_behaviour(outcome: TestOutcome) -> tuple[object, ...]:
+    """Return the parts of an outcome that a repeatable test has every time."""
+    return outcome.passed, outcome.failure.error, outcome.failure.frames
 
 
 def compute_fuel(baseline: BaselineResult) -> int:
-    """Return how much fuel a test may use; the usual amount of one that did not end is unknown."""
+    """Return how much fuel a test may use; the usual amount of an endless test is unknown."""
     return _BASE_FUEL + _FUEL_FACTOR * (0 if baseline.is_endless else baseline.fuel)
 
 
 def compute_timeout(baseline: BaselineResult) -> float:
-    """Return how long a test may take; the usual time of one that did not end is unknown."""
+    """Return how long a test may take; the usual time of a hanging test is unknown."""
     seconds = baseline.seconds if baseline.seconds < _MAX_TEST_SECONDS else 0.2
     return min(_MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * seconds)
 

@@ -20,8 +20,8 @@ _TRIAL_SHARE = 0.2
 _DELETION_FACTOR = 3.0
 
 
-class Trials(Protocol):
-    """The way to try candidates: one per fork, or first a batch per fork to select those for a fork of their own."""
+class Trial(Protocol):
+    """A way to try candidates: one per fork, or first a batch per fork that selects those for a fork of their own."""
 
     @property
     def batch_size(self) -> int: ...
@@ -40,7 +40,7 @@ class TrialLoop:
         self._pool = pool
         self._state = state
         self._started = time.monotonic()
-        self._until = context.started + self._request.seconds
+        self._deadline = context.started + self._request.seconds
         self._lowest_score = 0.0
         self._untried: Iterator[RankedCandidate] = iter(())
         self._retries: deque[tuple[RankedCandidate, ...]] = deque()
@@ -53,23 +53,23 @@ class TrialLoop:
 
     @property
     def seconds_left(self) -> float:
-        """The time for trials: the rest of the limit, but at least a fifth of it however long everything else took."""
-        return max(self._until - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
+        """The time for trials: the rest of the limit, but at least a fifth of it."""
+        return max(self._deadline - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
-    def run(self, candidates: Iterable[EditCandidate], trials: Trials) -> str:
+    def run(self, candidates: Iterable[EditCandidate], trial: Trial) -> str:
         """Try the candidates; return why the search ended."""
         self._untried = _filter_candidates(candidates)
-        self._until = time.monotonic() + self.seconds_left
+        self._deadline = time.monotonic() + self.seconds_left
         while True:
             if reason := self._find_end_reason():
                 return reason
-            while self._pool.has_room and (batch := self._take_batch(trials.batch_size)):
-                self._start(batch, trials)
+            while self._pool.has_room and (batch := self._take_batch(trial.batch_size)):
+                self._start(batch, trial)
             if self._pool.is_idle:
                 is_limit_reached = self._state.tried_count >= self._request.candidates
-                return self._success or ("candidates" if is_limit_reached else "exhausted")
+                return self._success_reason or ("candidates" if is_limit_reached else "exhausted")
             for result in self._pool.collect_results():
-                self._handle_result(self._running.pop(result.key), result, trials)
+                self._handle_result(self._running.pop(result.key), result, trial)
 
     def _take_batch(self, size: int) -> tuple[RankedCandidate, ...]:
         """Return candidates to retry, else the next best ones; empty if all were tried."""
@@ -82,16 +82,16 @@ class TrialLoop:
         self._state.tried_count += len(batch)
         return batch
 
-    def _start(self, batch: tuple[RankedCandidate, ...], trials: Trials) -> None:
+    def _start(self, batch: tuple[RankedCandidate, ...], trial: Trial) -> None:
         self._job_count += 1
         self._running[self._job_count] = batch
-        self._pool.start(trials.make_job(self._job_count, batch))
+        self._pool.start(trial.make_job(self._job_count, batch))
 
-    def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trials: Trials) -> None:
+    def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trial: Trial) -> None:
         """Record the result of a single trial; queue what a batch found promising or did not reach."""
         self._state.crash_count += not result.is_finished
         if len(batch) == 1:
-            self._record_edit(trials.read_result(batch[0], result))
+            self._record_edit(trial.read_result(batch[0], result))
             return
         begun = {message["begun"] for message in result.messages if "begun" in message}
         promising = {message["worth"] for message in result.messages if "worth" in message}
@@ -101,7 +101,7 @@ class TrialLoop:
             self._retries.append(rest)
 
     def _record_edit(self, edit: PlausibleEdit | None) -> None:
-        """Record an edit that passed, and shorten the search: soon after a complete fix, in time after a partial."""
+        """Record an edit that passed, and shorten the search, after a complete fix more than after a partial one."""
         if edit is None:
             return
         is_first = not self._state.plausible_edits
@@ -112,20 +112,20 @@ class TrialLoop:
         elif edit.is_green or edit.is_final:
             self._shorten_search(score * _SIMILAR_SCORE, seconds)
         elif is_first:
-            remaining = (self._until - time.monotonic()) * _SHARE_OF_REMAINING_TIME
+            remaining = (self._deadline - time.monotonic()) * _SHARE_OF_REMAINING_TIME
             self._shorten_search(score * _COMPARABLE_SCORE, max(seconds, remaining))
 
     def _shorten_search(self, lowest_score: float, seconds: float) -> None:
         self._lowest_score = max(self._lowest_score, lowest_score)
-        self._until = min(self._until, time.monotonic() + seconds)
+        self._deadline = min(self._deadline, time.monotonic() + seconds)
 
     def _find_end_reason(self) -> str:
         if self._context.is_stop_requested:
             return "asked"
-        return "" if time.monotonic() < self._until else (self._success or "time")
+        return "" if time.monotonic() < self._deadline else (self._success_reason or "time")
 
     @property
-    def _success(self) -> str:
+    def _success_reason(self) -> str:
         if any(edit.is_green for edit in self._state.plausible_edits):
             return "green"
         return "partly green" if self._state.plausible_edits else ""

@@ -190,7 +190,7 @@ class Runner:
             self._find_checkpoints(state, reporter),
             gates,
             ask_user=(lambda question: gates.read_answer(question) or "") if can_ask else None,
-            make_candidate=lambda index, folder: self.agents.make_another(specs[index], folder),
+            make_candidate=lambda index, folder: self.agents.make_for_folder(specs[index], folder),
             redact=self.redact,
             nonce=secrets.token_hex(4),
             workflow_gate=Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else "",

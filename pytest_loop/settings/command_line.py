@@ -22,9 +22,9 @@ NO_VALUE = "\0"
 FLAGS = {flag: option for option in OPTIONS if option.flag for flag in (option.flag, *option.other_flags)}
 # Options of pytest that select tests by the results of an earlier session.
 _CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
-_MORE = " (commands around runs: pytest-loop --help)"
+_COMMANDS_HINT = " (commands around runs: pytest-loop --help)"
 # Flags of a run that its sessions read too.
-_SESSION_FLAGS = ("--loop-workload",)
+_SHARED_FLAGS = ("--loop-workload",)
 # Flags that the process which started a run has used up; the background process resumes that run.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
 # Flags whose files belong to the folder of the caller, also for a process in a work tree.
@@ -34,7 +34,9 @@ _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 def declare_options(parser: pytest.Parser) -> None:
     """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
     groups = {
-        f"--loop-{name}": parser.getgroup(f"loop-{number}", f"agent loops: {title}{_MORE if number == 1 else ''}")
+        f"--loop-{name}": parser.getgroup(
+            f"loop-{number}", f"agent loops: {title}{_COMMANDS_HINT if number == 1 else ''}"
+        )
         for number, (title, names) in enumerate(HELP_GROUPS.items(), 1)
         for name in names
     }
@@ -74,7 +76,7 @@ def takes_over(values: argparse.Namespace) -> bool:
     return any(is_set(getattr(values, option.key)) for option in OPTIONS if option.takes_over)
 
 
-def find_unknown_flag(arguments: Sequence[str], *, is_run: bool = True) -> str | None:
+def describe_unknown_flag(arguments: Sequence[str], *, is_run: bool = True) -> str | None:
     """Return an error message for a word that is nearly a flag: a run takes over before pytest would complain.
 
     Without a run, a word that resembles no flag closely is left to pytest: a conftest file may declare it.
@@ -131,7 +133,7 @@ def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = 
     """
     words: list[str] = []
     for argument in split_arguments(arguments):
-        is_of_run = argument.name.startswith("--loop-") and argument.name not in _SESSION_FLAGS
+        is_of_run = argument.name.startswith("--loop-") and argument.name not in _SHARED_FLAGS
         if not is_of_run and not re.fullmatch(_CACHE_FLAG, argument.name) and argument.words[0] not in excluded:
             words += argument.words
     return tuple(words)

@@ -14,8 +14,9 @@ from pytest_loop.settings.rows import Option
 from pytest_loop.settings.session_settings import is_given, read_old_key
 
 # Flags that change a session which no run has started.
-_SESSION_FLAGS = ("phase", "baseline", "save-baseline", "shard", "schema", "judge", "agent-timeout")
-_SESSION_FLAG_NAMES = tuple(f"--loop-{name}" for name in _SESSION_FLAGS)
+_SESSION_FLAGS = tuple(
+    f"--loop-{name}" for name in ("phase", "baseline", "save-baseline", "shard", "schema", "judge", "agent-timeout")
+)
 
 
 def list_hints(config: pytest.Config, values: argparse.Namespace) -> Iterator[str]:
@@ -65,14 +66,14 @@ def _join(value: Any) -> str:
 
 
 def list_idle_flags(arguments: Sequence[str]) -> list[str]:
-    """Return the flags on the command line of a session that only runs read."""
+    """Return the flags that have no effect on a session, because only runs read them."""
     names = dict.fromkeys(argument.name for argument in split_arguments(arguments))
-    read = (*_SESSION_FLAG_NAMES, "--loop-json") if "--loop-shard" in names else _SESSION_FLAG_NAMES
-    return [name for name in names if name in FLAGS and name not in read]
+    effective = (*_SESSION_FLAGS, "--loop-json") if "--loop-shard" in names else _SESSION_FLAGS
+    return [name for name in names if name in FLAGS and name not in effective]
 
 
 def render_session_hints(config: pytest.Config) -> Iterator[str]:
-    """Yield what a user of a session should know about the options that were given."""
+    """Yield hints about old names and about flags that have no effect on this session."""
     yield from list_hints(config, config.option)
     flags = list_idle_flags([str(argument) for argument in config.invocation_params.args])
     if flags:

@@ -41,10 +41,10 @@ def _read_value(option: Option[Any], config: pytest.Config, values: argparse.Nam
 
 
 def _read_bundle(name: str, config: pytest.Config, values: argparse.Namespace) -> dict[str, str]:
-    given = getattr(values, f"loop_{name}", None)
-    if given is not None:
-        _refuse_unknown_parts(f"loop_{name}", given)
-        return dict(given)
+    parts = getattr(values, f"loop_{name}", None)
+    if parts is not None:
+        _refuse_unknown_parts(f"loop_{name}", parts)
+        return dict(parts)
     text = "" if name == "workload" else str(config.getini(f"loop_{name}"))
     return _parse(parse_parts, text, f"loop_{name}") if text else {}
 
@@ -67,7 +67,7 @@ def read_ini_value(option: Option[Any], config: pytest.Config) -> Any:
 
 
 def read_old_key(option: Option[Any], config: pytest.Config) -> Any:
-    """Return the value of an ini key of earlier releases; `pytest --help` does not declare them."""
+    """Return the value of an ini key of earlier releases, or its default if it is not declared, as for `--help`."""
     try:
         return config.getini(option.old_key)
     except ValueError:

@@ -144,5 +144,5 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def is_set(value: object) -> bool:
-    """Return whether argparse found a flag, by its value: 0 is one."""
+    """Return whether argparse found a flag, judging by its value: 0 counts as found."""
     return value is not None and value is not False and value != []

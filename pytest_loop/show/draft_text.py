@@ -62,7 +62,7 @@ def _get_thresholds(state: RunState) -> dict[str, float]:
 
 
 def _count_rules(state: RunState, failing: int | None) -> str:
-    """Return `6 tests, 3 failing`; rules of files are counted apart, and guards come last."""
+    """Return `6 tests, 3 failing`; other rules are counted apart, and guards come last."""
     goals = state.criteria.goals
     tests = sum(rule.is_test for rule in goals)
     parts = [format_count(count, noun) for noun, count in {"rule": len(goals) - tests, "test": tests}.items() if count]

@@ -35,7 +35,8 @@ def render_end(state: RunState, look: Look, diffstat: str = "") -> Iterator[str]
     elif state.evaluation and state.evaluation.held_out is not None:
         scores = f"{format_score(state.evaluation.held_out)}, all of them {format_score(state.evaluation.score)}"
         yield f"held out: the rules that no agent has seen score {scores}"
-    yield from (line for text in _list_put_back(state) for line in look.wrap(text, _INDENT))
+    notes = (*_list_undone_edits(state), *_list_new_tests(state))
+    yield from (line for text in notes for line in look.wrap(text, _INDENT))
     if look.verbosity > 0:
         yield from _render_details(state)
     if not state.stop.passed:
@@ -59,12 +60,15 @@ def _list_results(state: RunState, look: Look, diffstat: str) -> tuple[str, ...]
     return head, reason, _count_rules(state), _describe_change(state, diffstat), format_cost(state), verdict
 
 
-def _list_put_back(state: RunState) -> Iterator[str]:
+def _list_undone_edits(state: RunState) -> Iterator[str]:
     """Yield the edits of agents that were undone in this run, and the flag that permits them."""
     for kind, flag in PERMITTING_FLAGS.items():
         if paths := [path for path, reason in state.progress.put_back.items() if reason == kind]:
             copies = "copies are in `discarded` of the run's folder"
             yield f"put back: {list_names(paths, SHOWN_NAMES)} ({flag} GLOB permits such edits in a new run; {copies})"
+
+
+def _list_new_tests(state: RunState) -> Iterator[str]:
     tests = state.evaluation.new_tests if state.evaluation else None
     if tests:
         result = f"{list_names(tests.failing, SHOWN_NAMES)} fails" if tests.failing else "all pass"
@@ -76,7 +80,7 @@ def _lower_first(sentence: str) -> str:
 
 
 def _count_rules(state: RunState) -> str:
-    """Return how many rules pass; after a success that is in the line of the last evaluation."""
+    """Return how many rules pass; empty after a success, when the line of the last evaluation says it."""
     evaluation = state.evaluation
     return f"{evaluation.passing} of {evaluation.total} pass" if evaluation and not state.stop.passed else ""
 
@@ -122,7 +126,7 @@ def _render_details(state: RunState) -> Iterator[str]:
 
 
 def _format_score(state: RunState) -> str:
-    """Return the final score, which is that of the last evaluation only if the artifact is still the same."""
+    """Format the final score: that of the last evaluation if the artifact has not changed since, else unavailable."""
     evaluation, status = state.evaluation, get_artifact_status(state)
     if status is ArtifactStatus.EVALUATED and evaluation:
         digest = state.progress.artifact_hash[:SHORT_HASH_LENGTH]
@@ -167,7 +171,7 @@ def render_question(state: RunState) -> Iterator[str]:
 
 
 def _list_commands(state: RunState) -> Iterator[str]:
-    """Return the commands that look at a run, and the one that undoes it."""
+    """Yield the commands that show a run, and the one that undoes it."""
     is_interrupted = state.current_step is Place.REFINE and parse_reason(state.stop.reason) is Reason.USER_STOP
     has_worked = state.has_agent_worked or state.progress.last_change is not None
     has_edits = (has_worked or is_interrupted) and state.setup.target is Target.WORKSPACE

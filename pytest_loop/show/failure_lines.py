@@ -45,13 +45,15 @@ def render_failures(state: RunState, names: Iterable[str], look: Look) -> Iterat
     width = max((len(failure.name) for failure in failures), default=0)
     is_narrow = look.wraps and width > limit
     for failure in failures:
-        yield from _stack(failure, look) if is_narrow else _align(failure, look, limit, min(limit, width))
+        yield from (
+            _render_stacked(failure, look) if is_narrow else _render_in_columns(failure, look, limit, min(limit, width))
+        )
     if len(groups) > MAX_LINES:
         rest = sum(map(len, groups[MAX_LINES:]))
         yield " " * INDENT + f"… {rest:,} more {'fails' if rest == 1 else 'fail'}: pytest-loop show"
 
 
-def render_all(state: RunState) -> Iterator[str]:
+def render_unmet_rules(state: RunState) -> Iterator[str]:
     """Render every rule of the last evaluation that does not pass, with its whole message."""
     evaluation = state.evaluation
     if evaluation is None:
@@ -66,7 +68,7 @@ def render_all(state: RunState) -> Iterator[str]:
         yield from (f"    {shorten(message, _MAX_MESSAGE)}" for message in messages if message)
 
 
-def _align(failure: FailureGroup, look: Look, limit: int, width: int) -> Iterator[str]:
+def _render_in_columns(failure: FailureGroup, look: Look, limit: int, width: int) -> Iterator[str]:
     """Render a failure in two columns."""
     head = " " * INDENT + shorten(failure.name, limit).ljust(width) + "  "
     tail = failure.render_tail()
@@ -74,7 +76,7 @@ def _align(failure: FailureGroup, look: Look, limit: int, width: int) -> Iterato
     yield (head + shorten(failure.message, room) + look.paint(tail, "dim")).rstrip()
 
 
-def _stack(failure: FailureGroup, look: Look) -> Iterator[str]:
+def _render_stacked(failure: FailureGroup, look: Look) -> Iterator[str]:
     """Render a failure on one line if it fits, and otherwise its message below its name."""
     tail = failure.render_tail()
     line = f"{failure.name}  {shorten(failure.message, _MAX_MESSAGE)}".rstrip()

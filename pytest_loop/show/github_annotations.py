@@ -31,12 +31,12 @@ def find_folder_in_checkout(root: Path, environment: Mapping[str, str]) -> str:
 
 
 def format_mute_command(nonce: str) -> str:
-    """Return the line from which on GitHub ignores commands in the log, whatever tests and agents print."""
+    """Return the command that makes GitHub ignore commands that tests and agents print after it."""
     return f"::stop-commands::{nonce}"
 
 
 def format_unmute_command(nonce: str) -> str:
-    """Return the line that ends this; without the nonce it cannot be printed."""
+    """Return the command that ends this; tests and agents do not know its nonce."""
     return f"::{nonce}::"
 
 
@@ -57,7 +57,7 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         yield _format_annotation(level, "" if place == result.id else place, result.id, message)
 
 
-def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str = ".") -> Iterator[str]:
+def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str) -> Iterator[str]:
     """Render annotations of a session outside a run: rules that block or warn, blocking ones first."""
     results = [result for evaluation in evaluations for result in evaluation.results]
     shown = [result for result in results if result.is_blocking or result.verdict is Verdict.WARN]
@@ -73,9 +73,11 @@ def _format_annotation(level: str, place: str, name: str, message: str) -> str:
     return f"::{level} {','.join(filter(None, (place, title)))}::{_escape(message)}"
 
 
-def _sort_results(evaluation: Evaluation, blocking: frozenset[str], first: tuple[str, ...]) -> list[RuleResult]:
+def _sort_results(
+    evaluation: Evaluation, blocking: frozenset[str], critique_order: tuple[str, ...]
+) -> list[RuleResult]:
     """Sort unmet rules: blocking ones first, then by their order in the critique."""
-    ranks = {name: rank for rank, name in enumerate(first)}
+    ranks = {name: rank for rank, name in enumerate(critique_order)}
     unmet = [result for result in evaluation.rule_results if result.id in evaluation.unmet]
     return sorted(unmet, key=lambda result: (result.id not in blocking, ranks.get(result.id, len(ranks))))
 

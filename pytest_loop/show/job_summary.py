@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.evaluation import Complaint, Evaluation, SealFinding
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.escalation import ask_question, describe_pattern
@@ -24,7 +24,7 @@ from pytest_loop.show.ending_text import format_answer_command, format_resume_co
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 # With these limits a summary stays far below the megabyte that GitHub accepts.
-MAX_ROUNDS = 20
+MAX_EVALUATIONS = 20
 MAX_NAMES = 5
 MAX_BLOCKERS = 10
 MAX_NAME = 160
@@ -42,16 +42,16 @@ class EvaluationEntry:
 
 def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
     """List the evaluations of a run; a void one fixes nothing, and nothing is compared with it."""
-    rounds: list[EvaluationEntry] = []
+    entries: list[EvaluationEntry] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
         if not isinstance(event.payload, EvaluationDone):
             continue
         evaluation = event.payload.extract_evaluation(event.phase)
         fixed = () if evaluation.void else tuple(sorted(unmet - evaluation.unmet))
-        rounds.append(EvaluationEntry(event.iteration, evaluation, fixed))
+        entries.append(EvaluationEntry(event.iteration, evaluation, fixed))
         unmet = unmet if evaluation.void else evaluation.unmet
-    return rounds
+    return entries
 
 
 def render_summary(state: RunState, events: Iterable[Event]) -> str:
@@ -99,28 +99,28 @@ def _render_head(state: RunState) -> Iterator[str]:
     yield f"{format_code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {task}"
 
 
-def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
+def _render_scores(entries: Sequence[EvaluationEntry]) -> Iterator[str]:
     """Render the table, which has no foreign text."""
-    shown = rounds[-MAX_ROUNDS:]
+    shown = entries[-MAX_EVALUATIONS:]
     if shown:
         yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
         yield "|---:|:---:|---:|:---:|---:|---:|---:|"
-    for item in shown:
-        evaluation = item.evaluation
+    for entry in shown:
+        evaluation = entry.evaluation
         score = format_score(evaluation.score)
-        counts = f"{evaluation.passing} of {evaluation.total} | {len(item.fixed)} | {len(evaluation.regressions)}"
-        yield f"| {item.iteration} | {evaluation.phase.value} | {score} | {evaluation.verdict} | {counts} |"
-    if len(rounds) > len(shown):
+        counts = f"{evaluation.passing} of {evaluation.total} | {len(entry.fixed)} | {len(evaluation.regressions)}"
+        yield f"| {entry.iteration} | {evaluation.phase.value} | {score} | {evaluation.verdict} | {counts} |"
+    if len(entries) > len(shown):
         yield ""
-        yield f"{len(rounds) - len(shown)} earlier evaluations are left out."
-    changed = [item for item in shown if item.fixed or item.evaluation.regressions]
+        yield f"{len(entries) - len(shown)} earlier evaluations are left out."
+    changed = [entry for entry in shown if entry.fixed or entry.evaluation.regressions]
     if changed:
         yield ""
-    for item in changed:
-        regressions = item.evaluation.regressions
-        fixed = f"fixed {_list_names(item.fixed)}" if item.fixed else ""
+    for entry in changed:
+        regressions = entry.evaluation.regressions
+        fixed = f"fixed {_list_names(entry.fixed)}" if entry.fixed else ""
         broken = f"passed before and fail now: {_list_names(regressions)}" if regressions else ""
-        yield f"- iteration {item.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
+        yield f"- iteration {entry.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
 
 
 def _render_blockers(state: RunState) -> Iterator[str]:
@@ -130,13 +130,12 @@ def _render_blockers(state: RunState) -> Iterator[str]:
         return
     yield f"### Failing: {format_count(len(failed), 'rule')}"
     yield ""
-    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MAX_BLOCKERS)
-
-
-def _describe_failure(complaint: Complaint) -> str:
-    return f"- {format_code(complaint.id)}" + (
-        f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else ""
-    )
+    lines = [
+        f"- {format_code(complaint.id)}"
+        + (f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else "")
+        for complaint in failed
+    ]
+    yield from limit_lines(lines, MAX_BLOCKERS)
 
 
 def _render_findings(state: RunState) -> Iterator[str]:

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import RLock
 from typing import TextIO
 
@@ -51,7 +52,7 @@ class LiveView:
 
     @contextmanager
     def show_work(self, name: str) -> Iterator[WorkerOutput]:
-        """Show work while it is done; two pieces of work may overlap."""
+        """Show the output of an agent while it works; two agents may work at once."""
         worker = WorkerOutput(name, self)
         with self._lock:
             self._workers.append(worker)
@@ -68,7 +69,7 @@ class LiveView:
 
     @contextmanager
     def show_session(self, name: str, describe: Callable[[], str]) -> Iterator[None]:
-        """Show the progress of a session; its own output takes the place of that, if it is shown."""
+        """Show the progress of a session, unless its own output is shown."""
         with self._lock:
             self._session = SessionProgress(name, describe, self.clock())
             self._draw()
@@ -80,19 +81,19 @@ class LiveView:
                 self._draw()
 
     def refresh(self) -> None:
-        """Draw the line of progress again if the last time is long ago."""
+        """Draw the line of progress again, at most every half second."""
         with self._lock:
             if self.clock() - self._drawn_at >= _REFRESH_SECONDS:
                 self._draw()
 
     def write(self, lines: str, verbosity: int | None = None) -> None:
-        """Print lines, if the user wants to read this much."""
+        """Print lines, at or above a verbosity if one is given."""
         if verbosity is None or self.look.verbosity >= verbosity:
             with self._lock:
                 self._draw(f"{self.look.adapt(lines)}\n")
 
     def write_session_output(self, data: bytes) -> None:
-        """Print output of a session as it arrives, if the user wants to read it."""
+        """Print output of a session as it arrives, if sessions are shown."""
         if self.look.verbosity < SHOW_SESSIONS or not data:
             return
         with self._lock:
@@ -126,7 +127,7 @@ class LiveView:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def _close_open_line(self) -> str:
-        """Return a line break if a session left its last line open."""
+        """Return a line break if a session left its last line open, and count it as closed."""
         is_open, self._is_line_open = self._is_line_open, False
         return "\n" if is_open else ""
 
@@ -143,7 +144,7 @@ class LiveView:
     def _describe_work(self, now: float) -> str:
         if self._workers:
             worker = self._workers[0]
-            return self.look.join(shorten_agent(worker.name), format_clock(now - worker.started), worker.last)
+            return self.look.join(shorten_agent(worker.name), format_clock(now - worker.started), worker.last_line)
         if self._session and self.look.verbosity < SHOW_SESSIONS:
             progress, started = self._session.describe(), self._session.started
             return self.look.join(self._session.name, progress, format_clock(now - started))
@@ -157,7 +158,7 @@ class LiveView:
             return 0
 
     def _render_erasure(self) -> str:
-        """Return the codes that remove the progress; a terminal that became narrower has wrapped its line."""
+        """Return the codes that remove the drawn progress, all rows of it if a narrower terminal has wrapped it."""
         if not self._drawn_width:
             return ""
         columns = self._measure_columns() or self._drawn_width
@@ -167,17 +168,17 @@ class LiveView:
         return f"\r\x1b[{rows - 1}A\x1b[J" if rows > 1 else "\r\x1b[K"
 
 
+@dataclass(frozen=True)
 class SessionProgress:
-    """A session that is running: its name, how far it is, and when it began."""
+    """A session that is running: its name, a description of its progress, and its start."""
 
-    def __init__(self, name: str, describe: Callable[[], str], started: float) -> None:
-        self.name = name
-        self.describe = describe
-        self.started = started
+    name: str
+    describe: Callable[[], str]
+    started: float
 
 
 class _LineBuffer:
-    """Builds complete lines from pieces of output; very long lines are split."""
+    """Build complete lines from pieces of output; split very long lines."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -200,7 +201,7 @@ class WorkerOutput:
     def __init__(self, name: str, live: LiveView) -> None:
         self.name = name
         self.started = live.clock()
-        self.last = ""
+        self.last_line = ""
         self._live = live
         self._lines = _LineBuffer()
         self._remaining = MAX_BYTES
@@ -224,7 +225,7 @@ class WorkerOutput:
     def _print(self, lines: list[str]) -> None:
         texts = [text for line in lines if (text := shorten(_remove_controls(line[: MAX_LINE * 4]), MAX_LINE))]
         if texts:
-            self.last = texts[-1]
+            self.last_line = texts[-1]
             self._live.write("\n".join(PREFIX + text for text in texts), SHOW_AGENTS)
 
 

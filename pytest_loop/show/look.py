@@ -51,7 +51,7 @@ class Look:
     def mark(self, *, is_good: bool) -> str:
         return self.paint("✓", "green", "bold") if is_good else self.paint("✗", "red", "bold")
 
-    def fit(self, text: str, indent: int = 0) -> str:
+    def fit(self, text: str, indent: int) -> str:
         """Return the text on one line that fits into the width after an indent."""
         return shorten(text, max(_MIN_WIDTH // 2, self.width - indent))
 

@@ -113,7 +113,7 @@ class RunStory:
         return f"{place}  {self.look.mark(is_good=evaluation.is_reached)} {text}{gain}"
 
     def _list_notes(self, state: RunState, evaluation: Evaluation) -> Iterator[str]:
-        yield from _render_setup_errors(evaluation)
+        yield from _render_errors(evaluation)
         if evaluation.is_reached and state.signals.exit_signal is False:
             yield "it passes, but the agent says that it is not done"
         if evaluation.must_not:
@@ -125,14 +125,14 @@ class RunStory:
             yield f"{agent} takes over: the agent before has stopped making progress"
 
     def _list_findings(self, findings: Sequence[SealFinding]) -> Iterator[str]:
-        """Yield evidence of tampering; of files that were put back, say where copies are and what permits the edit."""
-        words = {FORBIDDEN: "not allowed"}
+        """Yield evidence of tampering; for files that were put back, also copies and the flag that permits the edit."""
         lines = [
-            f"{_DETAIL}{words.get(sign.kind, sign.kind)}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
-            for sign in findings
+            f"{_DETAIL}{'not allowed' if finding.kind == FORBIDDEN else finding.kind}: "
+            f"{shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
+            for finding in findings
         ]
         yield from limit_lines(lines, SHOWN_FINDINGS, f"{_DETAIL}… {{}} more findings")
-        kinds = {sign.kind for sign in findings if sign.path}
+        kinds = {finding.kind for finding in findings if finding.path}
         if flags := [f"{flag} GLOB" for kind, flag in PERMITTING_FLAGS.items() if kind in kinds]:
             text = (
                 f"copies are in `discarded` of the run's folder; {' or '.join(flags)} permits such edits in a new run"
@@ -144,7 +144,7 @@ class RunStory:
         summary, *report = payload.report.splitlines() or [""]
         seconds = f" in {_format_seconds(payload.seconds)} s" if payload.seconds else ""
         change = describe_change(payload.change, state.setup.target)
-        names = list_names([sign.path for sign in payload.findings], SHOWN_NAMES)
+        names = list_names([finding.path for finding in payload.findings], SHOWN_NAMES)
         put_back = f"put back: {names}" if names else ""
         done = "" if put_back and change == _NO_CHANGE else f"{change}{seconds}"
         agent, usage = shorten_agent(shorten(payload.agent)), format_usage(payload.usage)
@@ -186,7 +186,7 @@ def format_usage(usage: Usage) -> str:
     return ", ".join(filter(None, (tokens, f"{usage.cost_usd:.4g} USD" if usage.cost_usd else "")))
 
 
-def _render_setup_errors(evaluation: Evaluation) -> Iterator[str]:
+def _render_errors(evaluation: Evaluation) -> Iterator[str]:
     """Render why rules cannot be judged: one line for each reason."""
     rules: dict[str, list[str]] = {}
     for error in evaluation.errors:

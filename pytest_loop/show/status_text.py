@@ -57,14 +57,14 @@ def describe_activity(state: RunState, seconds: float) -> str:
 
 
 def render_story(events: Sequence[Event], state: RunState, look: Look, diffstat: str) -> list[str]:
-    """Tell a run from its events as it was told while it worked; empty if the events do not say enough."""
+    """Render a run from its events as it was shown live; empty if the events do not suffice."""
     try:
-        told = list(_tell_events(events, look))
+        lines = list(_tell_events(events, look))
     except (IllegalTransition, ValueError, LookupError):
         return []
-    if told and state.is_over:
-        told += render_end(state, replace(look, verbosity=-2), diffstat)
-    return told
+    if lines and state.is_over:
+        lines += render_end(state, replace(look, verbosity=-2), diffstat)
+    return lines
 
 
 def _tell_events(events: Sequence[Event], look: Look) -> Iterator[str]:

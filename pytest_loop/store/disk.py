@@ -55,21 +55,21 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
 
     Without `durable`, the old content may come back after a power failure.
     """
-    draft = path.with_name(f".{path.name}.tmp")
+    temp_file = path.with_name(f".{path.name}.tmp")
     with translate_errors("write", path):
         try:
-            _write_draft(draft, data, _get_mode(path))
-            os.replace(draft, path)  # noqa: PTH105 - tests count the calls of os
+            _write_temp_file(temp_file, data, _get_mode(path))
+            os.replace(temp_file, path)  # noqa: PTH105 - tests count the calls of os
         except OSError:
-            _unlink(draft)
+            _unlink(temp_file)
             raise
         if durable:
             flush_folder(path.parent)
 
 
-def _write_draft(draft: Path, data: bytes, mode: int) -> None:
-    _unlink(draft)  # of a crash; a new file is never written through a link
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, mode)
+def _write_temp_file(temp_file: Path, data: bytes, mode: int) -> None:
+    _unlink(temp_file)  # left by a crash; a new file is never written through a link
+    descriptor = os.open(temp_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, mode)
     try:
         write_all(descriptor, data)
         os.fsync(descriptor)
@@ -127,7 +127,7 @@ def make_folder(folder: Path) -> None:
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether a path exists; one that cannot be examined does."""
+    """Return whether a path exists, or cannot be examined."""
     try:
         path.lstat()
     except OSError as error:
@@ -174,7 +174,7 @@ def hash_file(path: Path) -> str:
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
-def truncate_file(path: Path, length: int, end: bytes = b"") -> None:
+def truncate_file(path: Path, length: int, end: bytes) -> None:
     """Keep the first `length` bytes of a file, and append `end`."""
     with translate_errors("repair", path):
         descriptor = open_regular_file(path, os.O_WRONLY)

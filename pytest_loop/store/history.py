@@ -110,14 +110,14 @@ def _read_lines(file: BinaryIO, history: History, signer: Signer) -> None:
         if events is None:
             unreadable = [other for other in unreadable if other != number] + [number]
         elif events:
-            _add_unreadable(unreadable, history)
+            _add_unreadable_lines(unreadable, history)
             _add_events(events, number, history)
             unreadable = []
             history.length, history.lacks_newline = position, not raw.endswith(b"\n")
         elif not unreadable and raw.endswith(b"\n"):
             history.length = position
     if len(unreadable) > 1:
-        _add_unreadable(unreadable, history)
+        _add_unreadable_lines(unreadable, history)
         history.length, history.lacks_newline = position, True
     history.is_torn = position > history.length
 
@@ -136,7 +136,7 @@ def _split_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         number += line.endswith(b"\n")
 
 
-def _add_unreadable(numbers: list[int], history: History) -> None:
+def _add_unreadable_lines(numbers: list[int], history: History) -> None:
     for number in numbers:
         history.add_damage(f"line {number} of the history cannot be read")
 

@@ -69,8 +69,8 @@ class Store:
         run = self.get_run(alias)
         if not run.exists:
             names = ", ".join(other.alias for other in self.list_runs())
-            known = f"the runs are {names}" if names else "there are no runs"
-            raise StateError(f"there is no run {alias!r} in {self.root}: {known}")
+            hint = f"the runs are {names}" if names else "there are no runs"
+            raise StateError(f"there is no run {alias!r} in {self.root}: {hint}")
         return run
 
     def find_run(self, alias: str) -> RunFiles:
@@ -84,8 +84,8 @@ class Store:
         """Return every run, sorted by name."""
         with disk.translate_errors("read", self.root, "try again"):
             folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        named = [folder for folder in folders if ALIAS_PATTERN.fullmatch(folder.name) and not folder.is_symlink()]
-        return [run for folder in named if (run := RunFiles(folder, self.project)).exists]
+        run_folders = [folder for folder in folders if ALIAS_PATTERN.fullmatch(folder.name) and not folder.is_symlink()]
+        return [run for folder in run_folders if (run := RunFiles(folder, self.project)).exists]
 
     def make_unique_alias(self, alias: str) -> str:
         """Return the name, with a number appended if a run already has it."""
@@ -109,7 +109,7 @@ class Store:
         Raise `StateError` if too many are active, or if another process has just created a run of this name.
         """
         disk.make_folder(self.root)
-        self._ignore_runs()
+        self._write_gitignore()
         with lock_folder(self.root):
             active = [run for run in self.list_busy_runs() if run.alias != files.alias]
             if len(active) >= MAX_ACTIVE_RUNS + int(force):
@@ -123,7 +123,7 @@ class Store:
                 files.release()
                 raise StateError(f"another run was given the name {files.alias!r} just now: use --loop-alias")
 
-    def _ignore_runs(self) -> None:
+    def _write_gitignore(self) -> None:
         """Keep git from listing runs; the shape that a person wrote stays visible."""
         path = self.root / ".gitignore"
         if self.root.name == _OWN_FOLDER and not path.exists():
@@ -161,7 +161,7 @@ class Store:
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
     def update_current_run(self, state: RunState) -> None:
-        """Write the time of a run's last event into the pointer, unless it names another run; move it after the end."""
+        """Update the time in the pointer, or move it if the run has ended, unless the pointer names another run."""
         with lock_folder(self.root):
             if self._read_pointer() not in (state.task_alias, ""):
                 return
@@ -170,12 +170,12 @@ class Store:
             else:
                 self._move_pointer(state.task_alias)
 
-    def _move_pointer(self, ended: str) -> None:
+    def _move_pointer(self, ended_alias: str) -> None:
         """Point to another active run, or delete the pointer if there is none.
 
         A run that has just ended may still be locked by its process, and does not look at the pointer again.
         """
-        others = [run for run in self.list_busy_runs() if run.alias != ended]
+        others = [run for run in self.list_busy_runs() if run.alias != ended_alias]
         states = [state for run in others if (state := read_state(run)) and not state.is_over]
         if states:
             self._write_pointer(max(states, key=lambda state: state.updated_at))

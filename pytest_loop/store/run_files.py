@@ -78,8 +78,8 @@ class RunFiles:
             self._lock.acquire()
         except BusyError as error:
             raise BusyError(f"the run {self.alias!r} is being worked on: {error}") from None
-        for draft in self.folder.glob(".*.tmp"):
-            disk.remove_file(draft)
+        for temp_file in self.folder.glob(".*.tmp"):
+            disk.remove_file(temp_file)
 
     def release(self) -> None:
         """Release the lock, so that another process can write."""
@@ -122,13 +122,13 @@ class RunFiles:
         return hashlib.sha256(data).hexdigest()
 
     def save_rules(self, text: str) -> bool:
-        """Write the inferred rules unless the file holds them already; return whether it did."""
+        """Write the inferred rules, and return whether the file held them already."""
         data = text.encode("utf-8")
-        is_saved = disk.read_file(self.rules) == data
-        if not is_saved:
+        is_unchanged = disk.read_file(self.rules) == data
+        if not is_unchanged:
             disk.make_folder(self.folder)
             disk.write_atomically(self.rules, data)
-        return is_saved
+        return is_unchanged
 
     def remove_rules(self) -> None:
         """Remove the inferred rules of a run that does not start, and its folder if it is empty."""
@@ -195,7 +195,7 @@ class RunFiles:
     # -- reading
 
     def read(self) -> tuple[RunState, History]:
-        """Return the fold of the history, or the snapshot if the history is damaged or of another tool."""
+        """Return the state that the history leads to, or that of the snapshot if the history is damaged or foreign."""
         stored = snapshot.read_snapshot(self.snapshot, self._signer)  # first, because a writer writes it last
         events = self.read_history()
         # The step of a torn last line is repeated, like after a crash; missing lines are damage.

@@ -81,7 +81,10 @@ def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
 
 
 class SnapshotEncoder:
-    """Encode states; task and criteria never change and are encoded once."""
+    """Encode states; task and criteria never change and are encoded once.
+
+    `raw` is the file as it was read, whose keys of other tools stay.
+    """
 
     def __init__(self, signer: Signer, raw: dict[str, Any] | None = None) -> None:
         self._signer = signer

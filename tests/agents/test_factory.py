@@ -163,7 +163,7 @@ def factory(tmp_path: Path) -> AgentFactory:
 
 def test_the_agents_of_a_plugin_are_redacted_and_recorded(factory: AgentFactory) -> None:
     request = AgentRequest("PRODUCE", SECRET, factory.root)
-    for agent in (factory.make("parrot"), factory.make_another("parrot", factory.root / "elsewhere")):
+    for agent in (factory.make("parrot"), factory.make_for_folder("parrot", factory.root / "elsewhere")):
         output: list[bytes] = []
         assert agent.answer(request, Watch(on_output=output.append)).text == "[API_TOKEN], [API_TOKEN]"
         assert b"".join(output) == b"[API_TOKEN]"

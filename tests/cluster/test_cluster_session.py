@@ -203,7 +203,7 @@ def test_a_failure_of_the_other_folder_is_repeated_here(cluster: Cluster) -> Non
 @pytest.mark.thorough
 def test_damaged_pieces_are_sent_again(cluster: Cluster) -> None:
     cluster.evaluate()
-    for piece in tree.find_store().iterdir():
+    for piece in tree.find_piece_folder().iterdir():
         piece.write_bytes(b"RATE = 0\n")
     assert set(find_outcomes(cluster.evaluate()).values()) == {Outcome.PASSED}
     assert cluster.lines == []

@@ -47,11 +47,11 @@ def swap(module: ModuleType, before: str, after: str) -> Callable[[], None] | No
     source = read_source(module)
     start = source.text.index(before)
     edits = (TextEdit(start, start + len(before), after),)
-    unit = next(unit for unit in split_units(source) if source.get_line(start) in unit.lines)
+    unit = next(unit for unit in split_units(source) if source.get_line_number(start) in unit.lines)
     tree = unit.parse_edited(edits)
     assert tree is not None
     loaded = LoadedCode([source])
-    undo = loaded.swap_function(unit, tree)
+    undo = loaded.swap_reversibly(unit, tree)
     if undo is None:
         loaded.swap_code(unit, tree, apply_edits(source.text, edits))
     return undo

@@ -32,7 +32,7 @@ def test_deepest_frame_comes_first_among_equal_scores() -> None:
 
 def test_latest_file_comes_first_among_equal_scores() -> None:
     spectrum = Spectrum(False, frozenset([("a.py", 1), ("b.py", 1)]))
-    assert [suspect.path for suspect in rank_lines([spectrum], ages={"a.py": 1.0, "b.py": 2.0})] == ["b.py", "a.py"]
+    assert [suspect.path for suspect in rank_lines([spectrum], mtimes={"a.py": 1.0, "b.py": 2.0})] == ["b.py", "a.py"]
 
 
 def test_tie_breakers_never_change_the_order_of_scores() -> None:

@@ -10,7 +10,7 @@ from pytest_loop.settings.command_line import (
     build_resume_arguments,
     build_session_arguments,
     build_worktree_arguments,
-    find_unknown_flag,
+    describe_unknown_flag,
     replace_task,
 )
 
@@ -76,10 +76,10 @@ def test_worktree_arguments_name_files_of_the_worktree(words: str, expected: str
 
 
 def test_unknown_flag_is_answered_with_similar_flags() -> None:
-    message = find_unknown_flag(["tests", "--loop-tsk=x"])
+    message = describe_unknown_flag(["tests", "--loop-tsk=x"])
     assert message is not None
     assert message.startswith("unrecognized arguments: --loop-tsk=x (did you mean --loop-task")
-    assert find_unknown_flag(["--loop-task=x", "-q"]) is None
+    assert describe_unknown_flag(["--loop-task=x", "-q"]) is None
     certain = "unrecognized arguments: --loop-tsk=x (did you mean --loop-task?)"
-    assert find_unknown_flag(["--loop-tsk=x"], is_run=False) == certain
-    assert find_unknown_flag(["--loop-count=3"], is_run=False) is None
+    assert describe_unknown_flag(["--loop-tsk=x"], is_run=False) == certain
+    assert describe_unknown_flag(["--loop-count=3"], is_run=False) is None

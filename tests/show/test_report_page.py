@@ -28,7 +28,7 @@ from pytest_loop.show.html.report_page import render_report
 from pytest_loop.show.html.rule_grid import OMITTED, build_grid
 from pytest_loop.show.html.texts import reveal_lines
 from pytest_loop.show.html.timeline import build_timeline
-from pytest_loop.show.html.verdict_panel import build_verdict
+from pytest_loop.show.html.verdict_panel import build_verdict_panel
 from pytest_loop.show.job_summary import list_evaluations
 from pytest_loop.show.run_tables import describe_trajectory
 from tests.event_factory import make_event
@@ -108,7 +108,7 @@ def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
 
 
 def test_score_and_distance_add_up_to_the_threshold() -> None:
-    shown = build_verdict(RunStory(*"abcdefghi").evaluate("abcd").state)
+    shown = build_verdict_panel(RunStory(*"abcdefghi").evaluate("abcd").state)
     assert (shown.score, shown.gap, shown.threshold) == ("0.555", "0.245", "0.8")
 
 
@@ -120,7 +120,7 @@ def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
     stopped = state.model_copy(update={"status": status, "stop": stop})
     assert (f"<code>{word}</code></p>" in render_report(stopped, build_small_run().events)) == bool(word)
-    assert build_verdict(stopped).words.endswith(".") == bool(word)
+    assert build_verdict_panel(stopped).explanation.endswith(".") == bool(word)
 
 
 @pytest.mark.parametrize(
@@ -484,4 +484,4 @@ def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_stop_reason_has_a_sentence(reason: Reason) -> None:
-    assert build_verdict(RunStory("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words
+    assert build_verdict_panel(RunStory("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).explanation

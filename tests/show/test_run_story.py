@@ -15,7 +15,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.show.draft_text import DraftFacts, render_draft
 from pytest_loop.show.ending_text import render_end
-from pytest_loop.show.failure_lines import render_all
+from pytest_loop.show.failure_lines import render_unmet_rules
 from pytest_loop.show.look import Look
 from pytest_loop.show.run_story import RunStory as Storyteller
 from pytest_loop.show.run_story import describe_change
@@ -352,8 +352,8 @@ def test_document_is_named_at_the_end() -> None:
 
 
 def test_show_has_every_failure_with_its_whole_message(shop: RunStory) -> None:
-    assert list(render_all(shop.first_state)) == ["green: nothing was judged"]
-    assert list(render_all(shop.state)) == [
+    assert list(render_unmet_rules(shop.first_state)) == ["green: nothing was judged"]
+    assert list(render_unmet_rules(shop.state)) == [
         "green: 1 of 3 pass",
         "  tests/test_shop.py::test_sum (fail)",
         "    tests/test_shop.py:3: AssertionError: assert 11 == 12 + where 11 = total()",

@@ -57,16 +57,15 @@ def build_prompt(
 ) -> str:
     """Return the prompt of a step: `rule_ids` are the rules that PREPARE makes checks for, `gate` precedes all work.
 
-    `fence` names the tool that keeps sealed files read-only.
-
-    Text that the user did not write (critique, lessons, artifact, context of the project) is fenced as data.
+    `fence` names the tool that keeps sealed files read-only. Text that the user did not write (critique, lessons,
+    artifact, context of the project) is fenced as data.
     """
 
     def mark_as_data(text: str) -> str:
         return fence_text(text, nonce) if text else ""
 
     values = {
-        "trouble": shorten(state.get_error(step) or _find_idle_round(step, state), 1_000),
+        "trouble": shorten(state.get_error(step) or _describe_idle_round(step, state), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -91,7 +90,7 @@ def build_prompt(
     return render_template(template or step.value, values, folder)
 
 
-def _find_idle_round(step: Step, state: RunState) -> str:
+def _describe_idle_round(step: Step, state: RunState) -> str:
     """Return what to tell an agent whose last round changed nothing."""
     attempts = state.progress.attempts
     is_idle = step is Step.REFINE and bool(attempts) and attempts[-1].unchanged
@@ -134,7 +133,7 @@ def _describe_rule(rule: RunRule) -> str:
 
 
 def render_template(step: str, values: dict[str, str], folder: Path | None = None, template: Path | None = None) -> str:
-    """Fill the template of a step: `template`, else `refine.md` and the like in `folder`, else ours.
+    """Fill the template of a step: `template`, else `refine.md` and the like in `folder`, else the built-in one.
 
     Blocks are separated by empty lines. A block whose placeholders are all empty is left out. Answers of the user are
     added to a template of theirs that does not mention them.
@@ -144,8 +143,8 @@ def render_template(step: str, values: dict[str, str], folder: Path | None = Non
     text = _read_template(path).strip()
     if "answers" in placeholders and not re.search(r"\$\{?answers\b", text):
         text += f"\n\n{_ANSWERS_BLOCK}"
-    blocks = [block for block in re.split(r"\n\s*\n", text) if not _is_empty(block, placeholders)]
-    return "\n\n".join(_fill(block, placeholders, path) for block in blocks) + "\n"
+    blocks = [block for block in re.split(r"\n\s*\n", text) if not _is_block_empty(block, placeholders)]
+    return "\n\n".join(_fill_block(block, placeholders, path) for block in blocks) + "\n"
 
 
 def check_templates(folder: Path) -> None:
@@ -172,12 +171,12 @@ def _read_template(path: Path) -> str:
         raise StateError(f"{path}: expected UTF-8 text, found the byte 0x{error.object[error.start]:02x}") from None
 
 
-def _is_empty(block: str, values: dict[str, str]) -> bool:
+def _is_block_empty(block: str, values: dict[str, str]) -> bool:
     names = {match["named"] or match["braced"] for match in Template.pattern.finditer(block)} - {None}
     return bool(names) and not any(values.get(name, name) for name in names)
 
 
-def _fill(block: str, values: dict[str, str], path: Path) -> str:
+def _fill_block(block: str, values: dict[str, str], path: Path) -> str:
     try:
         return Template(block).substitute(values)
     except (KeyError, ValueError) as error:

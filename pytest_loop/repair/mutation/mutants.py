@@ -43,8 +43,8 @@ class Mutant:
         """The changed lines before and after, in one line."""
         candidate = self.candidate
         source = candidate.source
-        first = source.get_line(min(edit.start for edit in candidate.edits))
-        last = source.get_line(max(max(edit.end - 1, edit.start) for edit in candidate.edits))
+        first = source.get_line_number(min(edit.start for edit in candidate.edits))
+        last = source.get_line_number(max(max(edit.end - 1, edit.start) for edit in candidate.edits))
         start, end = source.get_line_start(first), source.get_line_start(last + 1)
         before = source.text[start:end]
         inner = tuple(TextEdit(edit.start - start, edit.end - start, edit.text) for edit in candidate.edits)

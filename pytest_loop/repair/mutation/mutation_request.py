@@ -14,7 +14,7 @@ from pytest_loop.processes.child import CannotStartError, Command, run_command
 DEFAULT_SECONDS = 60.0
 _ENGINE = "pytest_loop.repair.mutation"
 _OVERHEAD = 60.0  # seconds for collection and for mutants that are running at the end
-_WITHOUT_US = ("-p", "no:agent_loop", "--continue-on-collection-errors")
+_WITHOUT_THIS_PLUGIN = ("-p", "no:agent_loop", "--continue-on-collection-errors")
 
 
 class _Frozen(BaseModel):
@@ -79,7 +79,7 @@ class MutationError(LoopError):
 
 def measure_mutants(request: MutationRequest) -> MutationResult:
     """Run the mutants; raise `MutationError` if that is impossible or there is nothing to mutate."""
-    request = request.model_copy(update={"pytest_arguments": (*_WITHOUT_US, *request.pytest_arguments)})
+    request = request.model_copy(update={"pytest_arguments": (*_WITHOUT_THIS_PLUGIN, *request.pytest_arguments)})
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
         folder = Path(home)  # not the project, whose modules could replace installed ones
         request_file, result_file = folder / "request.json", folder / "result.json"

@@ -17,7 +17,7 @@ from pytest_loop.repair.baseline_run import BaselineResult, run_baseline
 from pytest_loop.repair.candidates import DuplicateFilter
 from pytest_loop.repair.code_swap import LoadedCode
 from pytest_loop.repair.collected_tests import BriefReports, CollectedTests, build_arguments
-from pytest_loop.repair.editable_files import ALL_PYTHON_FILES, EditableFiles
+from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.fork_pool import ForkPool, Job, Send
 from pytest_loop.repair.mutation.mutants import Mutant, make_mutants
 from pytest_loop.repair.mutation.mutation_request import MutationRequest, MutationResult, Survivor
@@ -40,8 +40,7 @@ class MutationRun:
         self._tests = tests
         self._pool = pool
         self._started = time.monotonic()
-        paths = request.paths or ALL_PYTHON_FILES
-        self._files = EditableFiles(request.folder, paths, (item.path for item in tests.items))
+        self._files = EditableFiles(request.folder, request.paths, (item.path for item in tests.items))
         self._baseline: Mapping[int, BaselineResult] = {}
         self._killed = 0
         self._duplicate_count = 0
@@ -86,12 +85,12 @@ class MutationRun:
         return [path for name in sorted(names) if (path := self._files.find_file(name)) is not None]
 
     def _try_mutants(self, mutants: Sequence[Mutant], loaded: LoadedCode) -> None:
-        until = self._started + self._request.seconds
+        deadline = self._started + self._request.seconds
         running: dict[int, tuple[Mutant, int]] = {}
         duplicates = DuplicateFilter()
         queue = list(enumerate(mutants))[::-1]
-        while running or (queue and time.monotonic() < until):
-            while queue and self._pool.has_room and time.monotonic() < until:
+        while running or (queue and time.monotonic() < deadline):
+            while queue and self._pool.has_room and time.monotonic() < deadline:
                 key, mutant = queue.pop()
                 tree = duplicates.parse_if_new(mutant.candidate)
                 indexes = self._find_tests(mutant)

@@ -78,7 +78,7 @@ def _replace_function(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[Text
                 yield unit.replace_node(node.func, f"{base}.{name}")
 
 
-def _change_sort(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _toggle_in_place(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Sort or reverse in place instead of into a new list, or the other way round."""
     if isinstance(node.func, ast.Attribute):
         base, end = unit.get_code(node.func.value), unit.source.get_span(node)
@@ -134,7 +134,7 @@ def _change_arguments(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[Text
         if isinstance(part, ast.GeneratorExp):
             return
         yield remove_item(unit, parts, index) if len(parts) > 1 else unit.replace_node(part, "")
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = _get_function_name(node)
     end = unit.source.get_span(node)[1] - 1
     comma = ", " if parts else ""
     used = {keyword.arg for keyword in node.keywords}
@@ -143,6 +143,10 @@ def _change_arguments(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[Text
             yield (TextEdit(end, end, f"{comma}{word}"),)
     if name in unit.source.callables or isinstance(node.func, ast.Attribute):
         yield from ((TextEdit(end, end, f"{comma}{argument}"),) for argument in unit.list_visible_names(node))
+
+
+def _get_function_name(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def _list_keywords(name: str) -> tuple[str, ...]:
@@ -159,12 +163,12 @@ def _list_keywords(name: str) -> tuple[str, ...]:
 
 def _add_parameter(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Give a value to a parameter whose default was used."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = _get_function_name(node)
     end = unit.source.get_span(node)[1] - 1
     comma = ", " if node.args or node.keywords else ""
-    given = {keyword.arg for keyword in node.keywords}
+    used = {keyword.arg for keyword in node.keywords}
     for parameter in unit.source.default_parameters.get(name, ()):
-        if parameter not in given:
+        if parameter not in used:
             values = [parameter] if parameter in unit.name_scopes else []
             for value in (*values, *_VALUES, *unit.list_visible_names(node)):
                 yield (TextEdit(end, end, f"{comma}{parameter}={value}"),)
@@ -174,12 +178,10 @@ def _toggle_await(node: ast.Call | ast.Await, unit: EditUnit, _: Hints) -> Itera
     """Await a coroutine, or do not."""
     if isinstance(node, ast.Await):
         yield unit.replace_node(node, unit.get_code(node.value))
-    elif not isinstance(unit.get_parent(node), ast.Await) and _is_in_coroutine(node, unit):
+    elif not isinstance(unit.get_parent(node), ast.Await) and any(
+        isinstance(ancestor, ast.AsyncFunctionDef) for ancestor in unit.iterate_ancestors(node)
+    ):
         yield substitute(unit, node, f"await {unit.get_code(node)}")
-
-
-def _is_in_coroutine(node: ast.expr, unit: EditUnit) -> bool:
-    return any(isinstance(ancestor, ast.AsyncFunctionDef) for ancestor in unit.iterate_ancestors(node))
 
 
 TEMPLATES = (
@@ -188,6 +190,6 @@ TEMPLATES = (
     Template("arg_swap", 4, (ast.Call, ast.Tuple, ast.List, ast.DictComp, ast.Subscript), _swap_arguments),
     Template("arg_swap", 1.5, (ast.Call,), _change_arguments),
     Template("argument", 4, (ast.Call,), _add_parameter),
-    Template("func_swap", 3, (ast.Call,), _change_sort),
+    Template("func_swap", 3, (ast.Call,), _toggle_in_place),
     Template("await", 4, (ast.Call, ast.Await), _toggle_await),
 )

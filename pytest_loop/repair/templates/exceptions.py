@@ -1,4 +1,4 @@
-"""Templates for exceptions that are raised or caught under a wrong name."""
+"""Templates for the wrong exception in a `raise` or `except`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pytest_loop.repair.text_edits import TextEdits
 
 def _list_errors(unit: EditUnit, hints: Hints) -> list[str]:
     """Return the exceptions of the tests, and those that the module defines."""
-    own = [name for name in unit.source.callables if name.endswith(("Error", "Exception"))]
-    return list(dict.fromkeys((*hints.errors, *own)))
+    defined = [name for name in unit.source.callables if name.endswith(("Error", "Exception"))]
+    return list(dict.fromkeys((*hints.errors, *defined)))
 
 
-def _replace_raised(node: ast.Raise, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+def _replace_raised_exception(node: ast.Raise, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """Raise another exception that the tests name or the module defines."""
     name = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     if isinstance(name, ast.Name):
         yield from (unit.replace_node(name, other) for other in _list_errors(unit, hints) if other != name.id)
 
 
-def _replace_caught(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+def _replace_caught_exception(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """Catch an exception that the tests name, in addition or instead."""
     if node.type is None:
         return
@@ -36,6 +36,6 @@ def _replace_caught(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> It
 
 
 TEMPLATES = (
-    Template("exception", 5, (ast.Raise,), _replace_raised),
-    Template("exception", 5, (ast.ExceptHandler,), _replace_caught),
+    Template("exception", 5, (ast.Raise,), _replace_raised_exception),
+    Template("exception", 5, (ast.ExceptHandler,), _replace_caught_exception),
 )

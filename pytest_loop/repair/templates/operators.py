@@ -88,14 +88,14 @@ def _regroup(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: EditUnit) -
         yield substitute(unit, node, f"({first} {outer} {second}) {inner} {third}")
 
 
-def _divide_up(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _round_division_up(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Round a division up."""
     if isinstance(node.op, ast.FloorDiv):
         left, right = get_operand(unit, node.left), get_operand(unit, node.right)
         yield substitute(unit, node, f"-(-{left} // {right})")
 
 
-def _replace_assignment(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _replace_assignment_operator(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if isinstance(node, ast.AugAssign) and type(node.op) in _ARITHMETIC:
         sign, others = _ARITHMETIC[type(node.op)]
         for other in (*others, ""):
@@ -246,8 +246,8 @@ _CONDITIONS = (ast.Compare, ast.Name, ast.Attribute, ast.Call, ast.BoolOp, ast.U
 TEMPLATES = (
     Template("cmp_op", 15, (ast.Compare,), _replace_comparison),
     Template("bin_op", 5, (ast.BinOp,), _replace_arithmetic),
-    Template("bin_op", 3, (ast.BinOp,), _divide_up),
-    Template("aug_op", 5, (ast.AugAssign, ast.Assign), _replace_assignment),
+    Template("bin_op", 3, (ast.BinOp,), _round_division_up),
+    Template("aug_op", 5, (ast.AugAssign, ast.Assign), _replace_assignment_operator),
     Template("and_or", 6, (ast.BoolOp,), _swap_and_or),
     Template("drop_operand", 4, (ast.BinOp,), _drop_arithmetic_operand),
     Template("drop_operand", 4, (ast.BoolOp, ast.IfExp, ast.Compare), _drop_operand),

@@ -37,7 +37,7 @@ def _change_pattern(node: ast.Constant, unit: EditUnit, hints: Hints) -> Iterato
     start = unit.source.get_span(node)[0] + literal.start("body")
     body = literal["body"]
     parts = list(_PART.finditer(body))
-    edits = [*_change_parts(parts, hints), *_change_ends(body)]
+    edits = [*_vary_parts(parts, hints), *_vary_ends(body)]
     edits.sort(key=lambda edit: not _is_likely(body[edit[0] : edit[1]], edit[2], hints))
     for at, end, text in edits:
         if _is_valid(literal[0][: literal.start("body")] + body[:at] + text + body[end:] + literal["quote"]):
@@ -71,7 +71,7 @@ def _is_pattern(node: ast.Constant, unit: EditUnit) -> bool:
 _Change = tuple[int, int, str]
 
 
-def _change_parts(parts: list[re.Match[str]], hints: Hints) -> Iterator[_Change]:
+def _vary_parts(parts: list[re.Match[str]], hints: Hints) -> Iterator[_Change]:
     """Yield changes of single parts, as start, end and new text."""
     for index, part in enumerate(parts):
         text, (start, end) = part[0], part.span()
@@ -133,7 +133,7 @@ def _vary_class(text: str, hints: Hints) -> Iterator[str]:
             yield f"[{caret}{rest}]"
 
 
-def _change_ends(body: str) -> Iterator[_Change]:
+def _vary_ends(body: str) -> Iterator[_Change]:
     """Yield anchors and lookarounds at the start and the end of a pattern."""
     end = len(body)
     for text in ("^", r"\b", r"(?<!\w)", r"(?<!\\)"):
@@ -145,7 +145,7 @@ def _change_ends(body: str) -> Iterator[_Change]:
 
 
 def _add_flag(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Add a flag to a call of `re`, or remove all flags."""
+    """Add a flag to a call of `re`."""
     function = node.func
     if (
         not isinstance(function, ast.Attribute)

@@ -48,7 +48,7 @@ def _list_simple_lines(unit: EditUnit) -> list[str]:
 
 
 def _insert_update(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Insert an assignment: count a counter, or move a name on."""
+    """Insert an assignment that counts a name up or down, or gives it the value of another one."""
     if not _is_movable(unit, node) or unit.function is None:
         return
     updates = [stmt for stmt in unit.nodes if isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name)]
@@ -119,27 +119,27 @@ def _insert_base_case(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[Text
     if not _is_movable(unit, node) or unit.function is None:
         return
     body = unit.find_body(node)
-    if body is None or (body is unit.function.body and node is not _skip_docstring(body)):
+    if body is None or (body is unit.function.body and node is not _find_first_after_docstring(body)):
         return
     attributes = dict.fromkeys(unit.get_code(other) for other in unit.expressions if _is_self_attribute(other))
     names = [*(name for name in unit.list_visible_names(node) if name not in ("self", "cls")), *attributes][:_MAX_NAMES]
-    tests = [f"not {name}" for name in names] + [f"{name} is None" for name in names]
-    tests += [f"{name} {rest}" for name in names for rest in ("<= 0", "== 0", "<= 1", "< 0")]
-    for test in tests:
+    conditions = [f"not {name}" for name in names] + [f"{name} is None" for name in names]
+    conditions += [f"{name} {rest}" for name in names for rest in ("<= 0", "== 0", "<= 1", "< 0")]
+    for condition in conditions:
         yield from (
-            _insert_line(unit, node, f"if {test}:\n    return {result}") for result in _list_results(unit, node)
+            _insert_line(unit, node, f"if {condition}:\n    return {result}") for result in _list_results(unit, node)
         )
     if any(isinstance(other, ast.For | ast.While) for other in unit.iterate_ancestors(node)):
-        for test in (*tests, *(unit.get_code(other) for other in unit.conditions)):
-            yield _insert_line(unit, node, f"if {test}:\n    continue")
-            yield _insert_line(unit, node, f"if {test}:\n    break")
+        for condition in (*conditions, *(unit.get_code(other) for other in unit.conditions)):
+            yield _insert_line(unit, node, f"if {condition}:\n    continue")
+            yield _insert_line(unit, node, f"if {condition}:\n    break")
 
 
 def _is_self_attribute(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def _skip_docstring(body: list[ast.stmt]) -> ast.stmt:
+def _find_first_after_docstring(body: list[ast.stmt]) -> ast.stmt:
     """Return the first statement after the docstring."""
     is_docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
     return body[1] if is_docstring and len(body) > 1 else body[0]
@@ -151,16 +151,16 @@ def _insert_guard(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits
         return
     names = [name for name in unit.list_visible_names(node) if name not in ("self", "cls")]
     used = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-    tests = [unit.get_code(condition) for condition in unit.conditions]
-    tests += [
+    conditions = [unit.get_code(condition) for condition in unit.conditions]
+    conditions += [
         f"{name} {sign} {other}" for sign in ("==", "!=", "<", ">") for name in names for other in names if name < other
     ]
-    tests += [f"{name} not in {other}" for name in names for other in names if name in used and name != other]
-    tests += [text for name in names for text in (name, f"not {name}", f"{name} is not None")]
+    conditions += [f"{name} not in {other}" for name in names for other in names if name in used and name != other]
+    conditions += [text for name in names for text in (name, f"not {name}", f"{name} is not None")]
     start, end = _get_line_span(unit, node)
     depth = unit.get_indent(node)
-    for test in dict.fromkeys(text for text in tests if "\n" not in text):
-        yield (TextEdit(start, end, f"{depth}if {test}:\n{indent(unit.source.text[start:end], '    ')}"),)
+    for condition in dict.fromkeys(text for text in conditions if "\n" not in text):
+        yield (TextEdit(start, end, f"{depth}if {condition}:\n{indent(unit.source.text[start:end], '    ')}"),)
 
 
 def _insert_early_return(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:

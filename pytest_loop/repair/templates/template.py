@@ -69,11 +69,9 @@ def get_operand(unit: EditUnit, node: ast.expr) -> str:
 
 def get_term(unit: EditUnit, node: ast.expr) -> str:
     """Return the code of an expression as an operand of plus or minus."""
-    return unit.get_code(node) if isinstance(node, ast.BinOp) and _is_arithmetic(node.op) else get_operand(unit, node)
-
-
-def _is_arithmetic(op: ast.operator) -> bool:
-    return isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow)
+    arithmetic = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+    is_term = isinstance(node, ast.BinOp) and isinstance(node.op, arithmetic)
+    return unit.get_code(node) if is_term else get_operand(unit, node)
 
 
 def substitute(unit: EditUnit, node: ast.expr, text: str, *, is_atom: bool = False) -> TextEdits:

@@ -24,10 +24,6 @@ _MIN_SIMILARITY = 0.7
 _MAX_LENGTH = 16
 
 
-def _is_docstring(node: ast.Constant, unit: EditUnit) -> bool:
-    return isinstance(unit.get_parent(node), ast.Expr)
-
-
 def _vary_value(node: ast.Constant, unit: EditUnit, hints: Hints) -> Iterator[str]:
     value = node.value
     if isinstance(value, bool):
@@ -74,8 +70,8 @@ def _is_similar(word: str, value: str) -> bool:
 
 
 def _replace_constant(node: ast.Constant, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    if _is_docstring(node, unit) or isinstance(unit.get_parent(node), ast.JoinedStr | ast.FormattedValue):
-        return
+    if isinstance(unit.get_parent(node), ast.Expr | ast.JoinedStr | ast.FormattedValue):
+        return  # a docstring, or a part of an f-string
     equal_constants = [
         constant for constant in unit.nodes if isinstance(constant, ast.Constant) and _is_equal(constant, node)
     ]

@@ -25,7 +25,7 @@ _METHODS = tuple(
 )
 
 
-def _wrap_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _wrap_in_common_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Pass an expression to a well-known function or one of this module, or call a method of it."""
     if not is_whole_value(unit, node):
         return
@@ -67,7 +67,7 @@ def _call_function(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> 
 
 
 def _remove_characters(node: ast.expr, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    """Remove a character from a text that the tests put into it."""
+    """Remove a character of the tests from a text."""
     if is_whole_value(unit, node):
         yield from (
             unit.replace_node(node, f"{get_operand(unit, node)}.replace({character!r}, '')")
@@ -108,14 +108,14 @@ def _change_sort_key(node: ast.Lambda, unit: EditUnit, _: Hints) -> Iterator[Tex
         yield unit.replace_node(node.body, arg.arg)
 
 
-def _wrap_in_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Pass an expression to a function or method that the file passes one argument to."""
+def _wrap_in_call_of_file(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Pass an expression to a function or method that the file calls elsewhere with one argument."""
     if is_whole_value(unit, node):
         text = unit.get_code(node)
         yield from (unit.replace_node(node, f"{name}({text})") for name in unit.source.single_argument_functions)
 
 
-def _call_method(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _call_method_of_file(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Call a method as the file calls it elsewhere, with the same constant arguments."""
     if is_whole_value(unit, node):
         operand = get_operand(unit, node)
@@ -154,15 +154,15 @@ _EXPRESSIONS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 _WRAPPED = (*_EXPRESSIONS, ast.ListComp, ast.GeneratorExp, ast.Tuple)
 
 TEMPLATES = (
-    Template("wrap_call", 4, _WRAPPED, _wrap_call),
+    Template("wrap_call", 4, _WRAPPED, _wrap_in_common_call),
     Template("wrap_call", 3, (ast.Compare,), _wrap_both_sides),
     Template("wrap_call", 2, (ast.Subscript,), _aggregate_elements),
     Template("wrap_call", 2, (ast.Name, ast.Attribute), _call_function),
     Template("wrap_call", 4, (ast.Name, ast.Attribute, ast.Subscript, ast.Call), _remove_characters),
     Template("unwrap_call", 5, (ast.Call,), _unwrap_call),
     Template("wrap_call", 2, (ast.Lambda,), _change_sort_key),
-    Template("file_call", 4, _EXPRESSIONS, _wrap_in_call),
-    Template("file_call", 4, (ast.Name, ast.Attribute, ast.Call, ast.Subscript), _call_method),
+    Template("file_call", 4, _EXPRESSIONS, _wrap_in_call_of_file),
+    Template("file_call", 4, (ast.Name, ast.Attribute, ast.Call, ast.Subscript), _call_method_of_file),
     Template("limit", 3, _EXPRESSIONS, _limit_value),
     Template("sign", 1.5, (ast.Name, ast.Attribute), _add_sign),
 )

@@ -14,7 +14,7 @@ from pytest_loop.show.html.ledger import build_ledger
 from pytest_loop.show.html.page import render_page
 from pytest_loop.show.html.score_chart import Chart, build_chart
 from pytest_loop.show.html.texts import format_moment
-from pytest_loop.show.html.verdict_panel import build_verdict, describe_closing
+from pytest_loop.show.html.verdict_panel import build_verdict_panel, describe_closing
 from pytest_loop.show.job_summary import list_evaluations
 
 _MISSING = "not in this run"
@@ -41,15 +41,15 @@ class _Side:
 def render_comparison(first: ComparedRun, second: ComparedRun) -> str:
     """Render the page of two runs."""
     runs, diffs = (first, second), DiffRenderer()
-    rules, same = _compare_rules(first.state, second.state)
+    different_rules, same_count = _compare_rules(first.state, second.state)
     names = [run.state.task_alias for run in runs]
     return render_page(
         "compare.html.j2",
         f"{names[0]} and {names[1]}",
         headline=_choose_headline(first.state, second.state),
         figures=[row for row in _list_figures(runs) if any(row[1])],
-        rules=rules,
-        same=same,
+        different_rules=different_rules,
+        same_count=same_count,
         sides=[
             _Side(
                 run.state.task_alias,
@@ -77,7 +77,7 @@ def _describe_run(run: ComparedRun) -> dict[str, str]:
     state, ledger = run.state, build_ledger(run.events, run.state.setup.agents)
     evaluation = state.evaluation
     return {
-        "result": build_verdict(state).title,
+        "result": build_verdict_panel(state).title,
         "stop reason": state.stop.reason,
         "verdict": ": ".join(describe_closing(state)),
         "rules that pass": f"{evaluation.passing} of {evaluation.total}" if evaluation else "",
@@ -96,17 +96,17 @@ def _describe_run(run: ComparedRun) -> dict[str, str]:
 
 
 def _compare_rules(first: RunState, second: RunState) -> tuple[list[dict[str, Any]], int]:
-    """Return the rules that ended differently, and how many did not."""
-    known = {**second.criteria.by_id, **first.criteria.by_id}
+    """Return the rules that ended differently, and how many ended alike."""
+    rules = {**second.criteria.by_id, **first.criteria.by_id}
     rows = [
         {
             "id": name,
             "description": rule.description if rule.description != name else "",
-            "words": [_find_verdict(state, name) for state in (first, second)],
+            "verdicts": [_find_verdict(state, name) for state in (first, second)],
         }
-        for name, rule in known.items()
+        for name, rule in rules.items()
     ]
-    different = [row for row in rows if len(set(row["words"])) > 1]
+    different = [row for row in rows if len(set(row["verdicts"])) > 1]
     return different, len(rows) - len(different)
 
 

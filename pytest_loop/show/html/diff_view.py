@@ -80,25 +80,25 @@ class _Hunk:
 
     old: int = 0
     new: int = 0
-    old_left: int = 0
-    new_left: int = 0
+    old_remaining: int = 0
+    new_remaining: int = 0
     lines: list[tuple[str, int | None, str]] = field(default_factory=list)
 
     @property
     def is_open(self) -> bool:
-        return self.old_left > 0 or self.new_left > 0
+        return self.old_remaining > 0 or self.new_remaining > 0
 
     def add(self, line: str) -> bool:
         """Add a line of code; return False for any other line, which ends the hunk."""
         kind = _KINDS.get(line[:1])
         if kind is None:
-            self.old_left = self.new_left = 0
+            self.old_remaining = self.new_remaining = 0
             return False
         self.lines.append((kind, self.old if kind == "removed" else self.new, line[1:]))
         if kind != "added":
-            self.old, self.old_left = self.old + 1, self.old_left - 1
+            self.old, self.old_remaining = self.old + 1, self.old_remaining - 1
         if kind != "removed":
-            self.new, self.new_left = self.new + 1, self.new_left - 1
+            self.new, self.new_remaining = self.new + 1, self.new_remaining - 1
         return True
 
 

@@ -14,7 +14,7 @@ from pytest_loop.core.text.wording import name_step
 from pytest_loop.show.html.texts import UNKNOWN, format_cost, format_seconds, format_tokens
 
 NONE = "-"
-_BY_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
+_STEPS_OF_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
 # A step without an agent that takes less than this is bookkeeping, and not listed.
 _MIN_SECONDS = 0.05
 
@@ -83,23 +83,23 @@ def _build_entry(event: Event, next_event: Event | None, agents: Sequence[str]) 
     payload = event.payload if isinstance(event.payload, StepPayload) else StepPayload()
     name, usage = find_step(event), payload.usage
     partner = _find_parallel_step(event, next_event)
-    is_asked = bool(payload.agent) or usage != Usage() or name in _BY_AGENTS
+    has_agent = bool(payload.agent) or usage != Usage() or name in _STEPS_OF_AGENTS
     return LedgerEntry(
         iteration=event.iteration,
         phase=event.phase.value,
         step=name_step(name),
-        agent=find_agent(event, agents) if is_asked else NONE,
+        agent=find_agent(event, agents) if has_agent else NONE,
         seconds=f"with {partner}" if partner else format_seconds(payload.seconds),
-        tokens=format_tokens(usage.tokens) if is_asked else NONE,
-        cost=format_cost(usage.cost_usd) if is_asked else NONE,
+        tokens=format_tokens(usage.tokens) if has_agent else NONE,
+        cost=format_cost(usage.cost_usd) if has_agent else NONE,
         is_error=event.kind is Kind.PHASE_ERROR,
     )
 
 
 def find_agent(event: Event, agents: Sequence[str]) -> str:
     """Return the agent of an event, or else the only agent of the run."""
-    only = agents[0] if len(agents) == 1 and event.kind is not Kind.EVALUATION_DONE else UNKNOWN
-    return (event.payload.agent if isinstance(event.payload, StepPayload) else "") or only
+    only_agent = agents[0] if len(agents) == 1 and event.kind is not Kind.EVALUATION_DONE else UNKNOWN
+    return (event.payload.agent if isinstance(event.payload, StepPayload) else "") or only_agent
 
 
 def _find_parallel_step(event: Event, next_event: Event | None) -> str:

@@ -18,7 +18,7 @@ from pytest_loop.show.html.rule_grid import build_grid
 from pytest_loop.show.html.score_chart import build_chart
 from pytest_loop.show.html.texts import format_moment
 from pytest_loop.show.html.timeline import build_timeline
-from pytest_loop.show.html.verdict_panel import build_verdict, describe_closing
+from pytest_loop.show.html.verdict_panel import build_verdict_panel, describe_closing
 from pytest_loop.show.job_summary import list_evaluations
 from pytest_loop.show.run_tables import describe_trajectory
 
@@ -31,9 +31,9 @@ def render_report(
     `change` is the diff of all files since the run began, `document` the text that the run has written instead.
     """
     evaluations, diffs = list_evaluations(events), DiffRenderer()
-    whole_change, verdict = diffs.render(change), build_verdict(state)
+    whole_change, verdict = diffs.render(change), build_verdict_panel(state)
     iterations = build_timeline(events, state.setup.agents, diffs)
-    data = build_grid(state, evaluations, events)
+    grid = build_grid(state, evaluations, events)
     return render_page(
         "report.html.j2",
         f"{verdict.title}: {state.task_alias}",
@@ -44,11 +44,11 @@ def render_report(
         verdict=verdict,
         closing=describe_closing(state),
         chart=build_chart(state, evaluations, events),
-        tendency=describe_trajectory(state, build_records(state, events)),
-        rounds=evaluations,
-        tampered=[item for item in evaluations if item.evaluation.findings],
-        data=data,
-        letters="".join({letter for rule in data["rules"] for letter in rule["cells"]}),
+        trajectory=describe_trajectory(state, build_records(state, events)),
+        evaluations=evaluations,
+        tampered=[entry for entry in evaluations if entry.evaluation.findings],
+        grid=grid,
+        cell_letters="".join({letter for rule in grid["rules"] for letter in rule["cells"]}),
         began=format_moment(state.created_at),
         changed=format_moment(state.updated_at),
         change=whole_change,
@@ -58,7 +58,7 @@ def render_report(
         ledger=build_ledger(events, state.setup.agents),
         escalation=_build_escalation(state),
         origin=state.setup.origin,
-        go_on=format_resume_command(state),
+        resume_command=format_resume_command(state),
     )
 
 

@@ -20,7 +20,7 @@ from pytest_loop.show.html.score_chart import format_label
 from pytest_loop.show.html.texts import measure_escaped_size, reveal_lines
 from pytest_loop.show.job_summary import EvaluationEntry
 
-MAX_ROUNDS = 200
+MAX_EVALUATIONS = 200
 MAX_FINDINGS = 5
 MAX_TEXT = 1_500
 ROOM = 5 * 1024 * 1024
@@ -33,7 +33,7 @@ _NOT_PASSED = (FAILED, ERRED, WARNED, TRACKED)
 
 
 @dataclass
-class _Pool:
+class _EntryTable:
     """Entries that are stored once each, within a limit of bytes."""
 
     limit: int
@@ -59,17 +59,17 @@ class _Pool:
 
 def build_grid(
     state: RunState,
-    rounds: Sequence[EvaluationEntry],
+    entries: Sequence[EvaluationEntry],
     events: Iterable[Event],
     room: int = ROOM,
-    limit: int = MAX_ROUNDS,
+    limit: int = MAX_EVALUATIONS,
 ) -> dict[str, Any]:
     """Build the data of the last `limit` evaluations within `room` bytes."""
-    first = max(0, len(rounds) - limit)
-    shown = rounds[first:]
-    results = [_list_results(item.evaluation) for item in shown]
+    first = max(0, len(entries) - limit)
+    shown = entries[first:]
+    results = [_list_results(entry.evaluation) for entry in shown]
     rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
-    findings, issues = _Pool(room), _Pool(room // 4)
+    findings, issues = _EntryTable(room), _EntryTable(room // 4)
     indexes: dict[str, list[int]] = {name: [] for name in rules}
     for by_rule in reversed(results):  # the latest evaluations get room first
         for name, result in by_rule.items():
@@ -80,13 +80,13 @@ def build_grid(
     return {
         "rounds": [
             {
-                "label": format_label(rounds, first + number),
-                "iteration": item.iteration,
-                "phase": item.evaluation.phase.value,
-                "void": item.evaluation.void,
-                "issues": _index_issues(critiques.get((item.iteration, item.evaluation.phase.value)), issues),
+                "label": format_label(entries, first + number),
+                "iteration": entry.iteration,
+                "phase": entry.evaluation.phase.value,
+                "void": entry.evaluation.void,
+                "issues": _index_issues(critiques.get((entry.iteration, entry.evaluation.phase.value)), issues),
             }
-            for number, item in enumerate(shown)
+            for number, entry in enumerate(shown)
         ],
         "rules": rows,
         "says": findings.entries,
@@ -111,15 +111,15 @@ def _build_unknown_rules(state: RunState, results: Iterable[dict[str, RuleResult
 
 
 def _build_row(
-    rule: RunRule, rounds: Sequence[EvaluationEntry], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
+    rule: RunRule, entries: Sequence[EvaluationEntry], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
 ) -> dict[str, Any]:
-    pairs = zip(rounds, results, strict=True)
+    pairs = zip(entries, results, strict=True)
     row = {
         "id": reveal_lines(rule.id),
         "severity": rule.severity.value,
         "weight": float(rule.weight),
         "phase": rule.phase.value,
-        "cells": "".join(_choose_cell(rule, item.evaluation, by_rule.get(rule.id)) for item, by_rule in pairs),
+        "cells": "".join(_choose_cell(rule, entry.evaluation, by_rule.get(rule.id)) for entry, by_rule in pairs),
         "says": [number for index, group in groupby(indexes) for number in (index, len(list(group)))],
     }
     return row | ({"description": _clean(rule.description)} if rule.description != rule.id else {})
@@ -134,17 +134,19 @@ def _choose_cell(rule: RunRule, evaluation: Evaluation, result: RuleResult | Non
 
 
 def _rank_urgency(cells: str) -> tuple[int, int, int]:
-    """Sort rules that fail now first, then those that failed last, then those that always passed."""
+    """Return a sort key: rules that fail now first, then those that failed last, then those that always passed."""
     if not cells:
         return (9, 0, 0)
     now = _ORDER.get(cells[-1], 9)
     return (now, -max(map(cells.rfind, _NOT_PASSED)), -sum(map(cells.count, _NOT_PASSED)))
 
 
-def _add_findings(result: RuleResult, pool: _Pool) -> int:
+def _add_findings(result: RuleResult, table: _EntryTable) -> int:
     findings = result.findings[:MAX_FINDINGS] or (Finding(expected="", found=result.details),)
     more = max(0, len(result.findings) - len(findings)) + result.more
-    return pool.add((findings, more), lambda: [[_build_finding(finding, pool.has_room) for finding in findings], more])
+    return table.add(
+        (findings, more), lambda: [[_build_finding(finding, table.has_room) for finding in findings], more]
+    )
 
 
 def _build_finding(finding: Finding, has_room: bool) -> list[str]:
@@ -166,11 +168,11 @@ def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
     }
 
 
-def _index_issues(critique: Critique | None, pool: _Pool) -> dict[str, int]:
+def _index_issues(critique: Critique | None, table: _EntryTable) -> dict[str, int]:
     """Return the index of the first issue that names a rule, by rule."""
     indexes: dict[str, int] = {}
     for issue in critique.issues if critique else ():
-        index = pool.add(issue, partial(_build_issue, issue))
+        index = table.add(issue, partial(_build_issue, issue))
         if index >= 0:
             indexes = {reveal_lines(name): index for name in (issue.rule_id, *issue.also)} | indexes
     return indexes

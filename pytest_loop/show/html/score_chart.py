@@ -58,28 +58,28 @@ class Chart:
     description: str
 
 
-def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
+def format_label(entries: Sequence[EvaluationEntry], index: int) -> str:
     """Return the number of an iteration, with its phase if it was judged in both."""
-    number = rounds[index].iteration
-    is_alone = sum(item.iteration == number for item in rounds[max(0, index - 2) : index + 3]) == 1
-    return str(number) if is_alone else f"{number}{rounds[index].evaluation.phase.value}"
+    number = entries[index].iteration
+    is_alone = sum(entry.iteration == number for entry in entries[max(0, index - 2) : index + 3]) == 1
+    return str(number) if is_alone else f"{number}{entries[index].evaluation.phase.value}"
 
 
-def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
+def build_chart(state: RunState, entries: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
     """Build the drawing, or return None if nothing was judged."""
-    if not rounds:
+    if not entries:
         return None
     room = MAX_WIDTH - _LEFT - _RIGHT
-    step = min(_MAX_STEP, max(_MIN_STEP, room / len(rounds)))
-    width = max(MIN_WIDTH, _LEFT + _RIGHT + step * len(rounds))
-    positions = [_LEFT + step * (index + 0.5) for index in range(len(rounds))]
+    step = min(_MAX_STEP, max(_MIN_STEP, room / len(entries)))
+    width = max(MIN_WIDTH, _LEFT + _RIGHT + step * len(entries))
+    positions = [_LEFT + step * (index + 0.5) for index in range(len(entries))]
     interval = -(-_LABEL_ROOM // step) if step < _LABEL_ROOM else 1
-    best = _find_best(state, rounds)
+    best = _find_best(state, entries)
     points = tuple(
-        _build_point(positions[index], rounds, index, is_best=index == best, is_labelled=index % interval == 0)
-        for index in range(len(rounds))
+        _build_point(positions[index], entries, index, is_best=index == best, is_labelled=index % interval == 0)
+        for index in range(len(entries))
     )
-    switch = _find_switch(state, rounds, events, positions, step)
+    switch = _find_switch(state, entries, events, positions, step)
     return Chart(
         width=round(width, 1),
         height=HEIGHT,
@@ -88,7 +88,7 @@ def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequ
         thresholds=tuple(_list_thresholds(state, switch, width - _RIGHT)),
         levels=tuple(Line(_LEFT, width - _RIGHT, _compute_y(level), f"{level:g}") for level in (0, 0.25, 0.5, 0.75, 1)),
         switch=switch,
-        description=_describe(rounds, best),
+        description=_describe(entries, best),
     )
 
 
@@ -96,15 +96,17 @@ def _compute_y(score: float) -> float:
     return round(_TOP + (1 - score) * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _build_point(x: float, rounds: Sequence[EvaluationEntry], index: int, *, is_best: bool, is_labelled: bool) -> Point:
-    iteration, evaluation = rounds[index].iteration, rounds[index].evaluation
+def _build_point(
+    x: float, entries: Sequence[EvaluationEntry], index: int, *, is_best: bool, is_labelled: bool
+) -> Point:
+    iteration, evaluation = entries[index].iteration, entries[index].evaluation
     verdict = "void" if evaluation.void else "passes" if evaluation.passed else "fails"
     score = f"score {format_score(evaluation.score)}, {verdict}"
     rules = f"{evaluation.passing} of {evaluation.total} rules pass" + (", the best" if is_best else "")
     return Point(
         x=round(x, 1),
         y=_compute_y(evaluation.score),
-        label=format_label(rounds, index) if is_labelled else "",
+        label=format_label(entries, index) if is_labelled else "",
         description=f"iteration {iteration}, phase {evaluation.phase.value}: {score}, {rules}",
         is_passed=evaluation.passed,
         is_void=evaluation.void,
@@ -112,23 +114,27 @@ def _build_point(x: float, rounds: Sequence[EvaluationEntry], index: int, *, is_
     )
 
 
-def _find_best(state: RunState, rounds: Sequence[EvaluationEntry]) -> int | None:
+def _find_best(state: RunState, entries: Sequence[EvaluationEntry]) -> int | None:
     """Return the index of the best evaluation as recorded in the state."""
     if state.progress.best is None:
         return None
     best = (state.progress.best.iteration, state.progress.best.score)
-    keys = [(item.iteration, item.evaluation.score) for item in rounds]
+    keys = [(entry.iteration, entry.evaluation.score) for entry in entries]
     return len(keys) - 1 - keys[::-1].index(best) if best in keys else None
 
 
 def _find_switch(
-    state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
+    state: RunState,
+    entries: Sequence[EvaluationEntry],
+    events: Sequence[Event],
+    positions: Sequence[float],
+    step: float,
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
-    count = sum(item.evaluation.phase is Phase.A for item in rounds)
+    count = sum(entry.evaluation.phase is Phase.A for entry in entries)
     if not state.criteria.has_phase_b:
         return None
-    if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
+    if count == len(entries) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
     return round((positions[count] if count < len(positions) else positions[-1] + step) - step / 2, 1)
 
@@ -145,7 +151,9 @@ def _list_thresholds(state: RunState, switch: float | None, end: float) -> Itera
         yield Line(switch, end, _compute_y(second), f"B {second:g}")
 
 
-def _describe(rounds: Sequence[EvaluationEntry], best: int | None) -> str:
-    scores = list_names([f"{format_score(item.evaluation.score)} in iteration {item.iteration}" for item in rounds], 20)
-    highest = f" The best is iteration {rounds[best].iteration}." if best is not None else ""
-    return f"Score over {len(rounds)} evaluations: {scores}.{highest}"
+def _describe(entries: Sequence[EvaluationEntry], best: int | None) -> str:
+    scores = list_names(
+        [f"{format_score(entry.evaluation.score)} in iteration {entry.iteration}" for entry in entries], 20
+    )
+    highest = f" The best is iteration {entries[best].iteration}." if best is not None else ""
+    return f"Score over {len(entries)} evaluations: {scores}.{highest}"

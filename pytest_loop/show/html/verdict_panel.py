@@ -31,7 +31,7 @@ class VerdictPanel:
     """Texts at the top of the report; scores are empty if nothing was judged."""
 
     title: str
-    words: str
+    explanation: str
     doubt: str
     score: str = ""
     threshold: str = ""
@@ -41,7 +41,7 @@ class VerdictPanel:
     held_out: str = ""
 
 
-def build_verdict(state: RunState) -> VerdictPanel:
+def build_verdict_panel(state: RunState) -> VerdictPanel:
     """Build the panel from the last evaluation."""
     head = (_TITLES[state.status], _explain_stop(state), _DOUBTS[get_artifact_status(state)])
     evaluation = state.evaluation
