@@ -21,7 +21,10 @@ MAX_BYTES = 1024 * 1024
 SHOW_SESSIONS = 1
 SHOW_AGENTS = 2
 _REFRESH_SECONDS = 0.5
+# Without a line of progress, work that takes longer is named, and again after twice the time.
+_LONG_SECONDS = 60.0
 _MIN_WIDTH = 20
+_INDENT = " " * 5
 # Styles are harmless; any other control sequence could move the cursor between our own lines.
 _CONTROL = re.compile(r"(\x1b\[[0-9;:]*m)|\x1b(?:\[[0-?]*[ -/]*[@-~]?|.)?|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -48,6 +51,7 @@ class LiveView:
         self._drawn_at = 0.0
         self._drawn_width = 0
         self._is_line_open = False
+        self._next_report = _LONG_SECONDS
         self._lock = RLock()
 
     @contextmanager
@@ -56,6 +60,7 @@ class LiveView:
         worker = WorkerOutput(name, self)
         with self._lock:
             self._workers.append(worker)
+            self._next_report = _LONG_SECONDS
             self._draw()
         self.write(f"{name} ...", SHOW_AGENTS)
         try:
@@ -72,6 +77,7 @@ class LiveView:
         """Show the progress of a session, unless its own output is shown."""
         with self._lock:
             self._session = SessionProgress(name, describe, self.clock())
+            self._next_report = _LONG_SECONDS
             self._draw()
         try:
             yield
@@ -81,10 +87,19 @@ class LiveView:
                 self._draw()
 
     def refresh(self) -> None:
-        """Draw the line of progress again, at most every half second."""
+        """Draw the line of progress again, at most every half second; in a pipe, name work that takes long."""
         with self._lock:
             if self.clock() - self._drawn_at >= _REFRESH_SECONDS:
                 self._draw()
+                self._report_long_work()
+
+    def _report_long_work(self) -> None:
+        work, now = self._workers[0] if self._workers else self._session, self.clock()
+        if work is None or self.look.has_progress or self.look.verbosity >= SHOW_AGENTS:
+            return
+        if now - work.started >= self._next_report and (text := self._describe_work(now)):
+            self._next_report *= 2
+            self.write(f"{_INDENT}{text}", 0)
 
     def write(self, lines: str, verbosity: int | None = None) -> None:
         """Print lines, at or above a verbosity if one is given."""

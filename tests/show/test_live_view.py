@@ -74,6 +74,19 @@ def test_output_of_sessions_is_shown_as_it_comes_if_verbose(verbosity: int, expe
     assert stream.getvalue() == expected, "a line that a session left open is ended first"
 
 
+@pytest.mark.parametrize(("verbosity", "count"), [(-1, 0), (0, 2), (1, 2)])
+def test_long_work_is_named_ever_less_often_in_a_pipe(verbosity: int, count: int) -> None:
+    stream, clock = io.StringIO(), Clock()
+    live = LiveView(stream, Look(verbosity), clock=clock)
+    with live.show_work("codex") as worker:
+        worker.write(b"Reconnecting... 2/5\n")
+        for _ in range(230):
+            clock.now += 1
+            live.refresh()
+    lines = ["     codex · 1:00 · Reconnecting... 2/5", "     codex · 2:00 · Reconnecting... 2/5"]
+    assert stream.getvalue().splitlines() == lines[:count]
+
+
 def test_lines_are_shown_from_a_verbosity_on() -> None:
     stream = io.StringIO()
     live = LiveView(stream, Look(-1))
