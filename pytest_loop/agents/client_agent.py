@@ -112,7 +112,7 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; after an error other than a rate limit, REFINE starts a new conversation."""
+        """Call the client once; if an edit fails other than by a rate limit, forget its conversation."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
@@ -137,7 +137,7 @@ class ClientAgent:
         return _Call(request, folder, session, is_resumed, schema)
 
     def _run_client(self, call: _Call, watch: Watch, seconds: float) -> tuple[CommandResult, str]:
-        """Return the result of the client, and the line of a refusal if it was ended because of one."""
+        """Run the client; return its result, and the output line for which it was ended early, or an empty text."""
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         should_continue = watch.should_continue
         is_prompt_in_file = self.preset.prompt == "file"
@@ -164,7 +164,7 @@ class ClientAgent:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
     def _build_command_line(self, call: _Call) -> list[str]:
-        """Return the words of the command; the user's arguments come last, except before those that forbid edits."""
+        """Return the command line; read-only arguments follow the user's, which therefore cannot override them."""
         preset, mode_arguments = self.preset, self._get_mode(call).arguments
         words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
         words += preset.arguments + (mode_arguments if call.is_edit else ())
@@ -276,9 +276,9 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
-    """Return whether the reported cost is of the run or of the session.
+    """Return whether the reported cost covers this client call (`run`) or the whole conversation (`session`).
 
-    Some versions of a client report only the run: then fewer tokens are priced than the session must have used.
+    Some versions of a client report only the call: then fewer tokens are priced than the conversation must have used.
     """
     if preset.cost is None or None in (report.priced_tokens, report.tokens, before.priced_tokens):
         return preset.cost
@@ -286,7 +286,7 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return the part of a number that belongs to this run; a number that fell does not count the whole session."""
+    """Return this call's share of a reported number; a number below the previous one covers this call alone."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

@@ -34,7 +34,7 @@ class Delegation:
     console: Console
 
     def delegate(self) -> int | None:
-        """Execute the command line in another process if it belongs there, and return the exit code; None if not."""
+        """Execute the command line in a work tree or the background if it asks for one, and return the exit code."""
         settings = self.settings
         if settings.commands.resume is not None:
             files = find_run(self.store, settings.start.alias or settings.commands.resume)

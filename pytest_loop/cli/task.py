@@ -50,11 +50,11 @@ def read_task(settings: Settings) -> str:
     return clean_text("--loop-task", task, "what to do")
 
 
-def clean_text(flag: str, text: str, meaning: str) -> str:
+def clean_text(flag: str, text: str, expected: str) -> str:
     """Return a text of the user for prompts and files; raises `UsageError` if it is empty or too long."""
     text = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
     if not text:
-        raise pytest.UsageError(f"{flag}: expected {meaning}, found an empty text")
+        raise pytest.UsageError(f"{flag}: expected {expected}, found an empty text")
     if len(text) > MAX_TEXT_LENGTH:
         raise pytest.UsageError(f"{flag}: expected at most {MAX_TEXT_LENGTH:,} characters, found {len(text):,}")
     return text
@@ -69,7 +69,7 @@ def can_ask(settings: Settings, console: Console) -> bool:
 def parse_request(settings: Settings, console: Console) -> ParsedTask:
     """Return the task with its conditions; ask for it if its words only point to something said before.
 
-    Raises `UnclearError` for a text that asks for a command around runs.
+    Raises `UnclearError` for a text that is a command about runs, such as `pause the loop`.
     """
     task = parse_task(read_task(settings))
     if task.loop_command:
@@ -113,7 +113,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """The draft of one document; `artifact` is its path in the rule file, and `rule_file` the text of that file."""
+    """The draft of a run of one document; `rule_file` is the text of its rule file, `artifact` the path in it."""
 
     criteria: DocumentCriteria
     artifact: str
@@ -191,7 +191,7 @@ class TaskContext:
             yield f"note: {places}: {count} that only an agent could judge, in the prompt alone: --loop-judge names one"
 
     def list_unjudged(self) -> tuple[str, ...]:
-        """Return the ids of blocking rules of the project without an agent or a person who judges them."""
+        """Return the ids of blocking rules of the project that no agent can judge."""
         return tuple(rule.id for rule in self.unjudged if rule.entry.get("severity", "fail") == "fail")
 
 
@@ -202,7 +202,7 @@ def _is_blocking(rule: ProposedRule) -> bool:
 def read_task_context(task: ParsedTask, root: Path, *, can_judge: bool, may_only_edit: bool = False) -> TaskContext:
     """Return the task with what the project says; sentences are rules only if an agent `can_judge` them.
 
-    An agent that `may_only_edit` is asked to judge a document, but not sentences that the project states for all work.
+    Agents that `may_only_edit` judge the rules of a document, but not sentences that the project states for all work.
     """
     project = extract_context(read_files(root, FILES))
     is_judged = can_judge and not may_only_edit
@@ -233,7 +233,7 @@ def can_judge(settings: Settings) -> bool:
 
 
 def may_only_edit(settings: Settings) -> bool:
-    """Return whether no judge is named, and no agent is known to do more than edit."""
+    """Return whether no judge is named, and each agent may be unable to do more than edit."""
     return not settings.agents.judge and all(kind in _EDIT_ONLY_KINDS for kind in _list_agent_kinds(settings))
 
 

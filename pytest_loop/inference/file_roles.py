@@ -1,4 +1,4 @@
-"""Find the roles of files: those that a task says to edit are not sealed, scripts that judging commands run are."""
+"""Find files that the task says to edit, which are unsealed, and scripts of judging commands, which are sealed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SCRIPT_NAME = re.compile(r"(?:.*[_-])?(?:tests?|checks?|lint|ci|verify|run)(?:[
 def find_judging_scripts(
     files: Collection[str], command_words: Iterable[str], read_text: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Return the scripts that commands call, directly or in a makefile, and the files that both of them include.
+    """Return the scripts that commands or makefiles call, and all files that these scripts and makefiles include.
 
     A file of the product that a command only names is left out. An included file need not exist: one that appears later
     would judge, too.
@@ -82,7 +82,7 @@ def find_judging_scripts(
     recipe_words = (
         word.removeprefix("./") for path in makefiles | included_makefiles for word in _WORD.findall(read_text(path))
     )
-    scripts = {path for path in (*command_words, *recipe_words) if path in files and _checks_product(path)}
+    scripts = {path for path in (*command_words, *recipe_words) if path in files and _is_checking_script(path)}
     sourced_scripts = _follow(scripts, lambda path: _SOURCED.findall(read_text(path)))
     return tuple(sorted(included_makefiles | scripts | sourced_scripts))
 
@@ -104,8 +104,8 @@ def _find_includes(makefile: str) -> Iterator[str]:
         yield from filter(_WORD.fullmatch, match[1].split())
 
 
-def _checks_product(path: str) -> bool:
-    """Return whether a file is a script by its place or its name."""
+def _is_checking_script(path: str) -> bool:
+    """Return whether a script's folder or name suggests that it checks the product."""
     *folders, name = path.split("/")
     return bool(_SCRIPT.fullmatch(path)) and (
         not _SCRIPT_FOLDERS.isdisjoint(folders) or bool(_SCRIPT_NAME.fullmatch(name))

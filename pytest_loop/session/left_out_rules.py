@@ -1,4 +1,4 @@
-"""Rules that another plugin left out of a session: it cannot know what they read, so the session is not green."""
+"""Prevent a green exit code if a plugin left rules out: it cannot know which files they read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUTPUT_KEY = "loop_left_out"
 
 
 class LeftOutRules:
-    """The plugin of a session without some rules that no option of pytest deselected."""
+    """Report the rules that a plugin left out, and change the exit code from OK to "no tests collected"."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -41,8 +41,8 @@ def note_ignored_file(path: Path, config: pytest.Config) -> None:
     """Note a rule file that is not collected, unless pytest itself or a conftest file ignores it."""
     plugins = config.pluginmanager.get_plugins()
     others = [plugin for plugin in plugins if not _belongs_to_project_or_pytest(plugin)]
-    is_ignored_by_others = config.pluginmanager.subset_hook_caller("pytest_ignore_collect", others)
-    if not is_ignored_by_others(collection_path=path, path=None, config=config):
+    is_ignored_by_project_or_pytest = config.pluginmanager.subset_hook_caller("pytest_ignore_collect", others)
+    if not is_ignored_by_project_or_pytest(collection_path=path, path=None, config=config):
         note_names([path.name], config)
 
 

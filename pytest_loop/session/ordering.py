@@ -47,7 +47,7 @@ def order_items(items: Sequence[pytest.Item], past: PastResults, *, is_distribut
 
 
 def order_rule_items(items: Sequence[pytest.Item], past: PastResults) -> list[pytest.Item]:
-    """Return the items with rules ordered for xdist among themselves; tests keep their places."""
+    """Order the rule items for xdist; tests keep their positions."""
     rules = iter(order_items([item for item in items if isinstance(item, RuleItem)], past, is_distributed=True))
     return [next(rules) if isinstance(item, RuleItem) else item for item in items]
 
