@@ -1,4 +1,4 @@
-"""Evaluate on workers: divide an evaluation into shards, and accept only what agrees; otherwise judge here."""
+"""Divide an evaluation into shards for workers; evaluate here if they fail or disagree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAX_TRIES = 4
 
 @dataclass
 class ClusterSession:
-    """Evaluate on the workers at `address`, and here whatever they cannot judge.
+    """Evaluate on the workers at `address`, or here if they cannot evaluate an order.
 
     A worker's evidence counts once and only if all shards agree about rules and items, every item has a report, and
     no sealed file has changed. A failure that no session here has seen is repeated here.
@@ -235,5 +235,5 @@ class ClusterSession:
 
 
 def _needs_this_process(order: SessionOrder) -> bool:
-    """Return whether an evaluation is of a document, of a workload, or only of a few items."""
+    """Return whether an order must be evaluated here: of a document, a workload or a few items, or ending early."""
     return bool(order.artifact or order.manifest or order.only or order.selected or order.can_stop_early)

@@ -59,8 +59,9 @@ class Command:
     """A command and its limits. A list of words runs without a shell, a string with one.
 
     `output_limit` is the number of bytes kept of each stream. `should_continue` is polled while the command runs.
-    `ends_detached` also ends processes that left the process group; without it, only if one of them keeps a pipe open.
-    That search reads the environment of every process of the machine. A `fence` ends all processes anyway.
+    With `ends_detached`, processes that left the process group are ended at once; without it, only if one of them keeps
+    a pipe open. Finding them means reading the environment of every process of the machine. A `fence` ends all
+    processes without a search.
     """
 
     words: Sequence[str] | str

@@ -16,9 +16,9 @@ _SIGNALLED = 128
 
 
 class FencedProcess(subprocess.Popen[bytes]):
-    """A wrapper that holds a fence; its only child leads the session of the processes inside.
+    """A process that wraps a command in a fence, and ends after all processes inside.
 
-    The wrapper ends after all of them.
+    Its only child leads the session of the processes inside.
     """
 
     ends_descendants = True
@@ -44,7 +44,7 @@ class FencedProcess(subprocess.Popen[bytes]):
 
 
 def _decode_exit(code: int) -> int:
-    """Return the negative number of a signal as `Popen` does, where a shell has written it otherwise."""
+    """Convert a shell's exit code for a signal to the negative signal number, as `Popen` returns it."""
     return _SIGNALLED - code if _SIGNALLED < code < _SIGNALLED + signal.NSIG else code
 
 

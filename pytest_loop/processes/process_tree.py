@@ -21,7 +21,7 @@ def end_children_with_parent() -> None:
     parent = os.getppid()
 
     def end(*_: object) -> None:
-        if os.getppid() != parent:  # it may be a thread of the parent that has ended
+        if os.getppid() != parent:  # the signal also arrives when a thread of the parent ends
             end_children()
             os._exit(1)
 

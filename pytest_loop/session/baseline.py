@@ -24,7 +24,10 @@ class Baseline(Value):
         return frozenset(key for key, verdict in self.verdicts.items() if verdict in (Verdict.FAIL, Verdict.WARN))
 
     def find_regressions(self, evaluations: Iterable[CriteriaScore]) -> list[str]:
-        """Return the rules whose verdict is worse; a rule that was not saved must pass."""
+        """Return the rules (`source::id`) whose verdict is worse than the saved one.
+
+        Compare a rule without a saved verdict with PASS; NA is never worse.
+        """
         return [
             key
             for key, verdict in _collect_verdicts(evaluations).items()

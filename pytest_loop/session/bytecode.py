@@ -28,8 +28,8 @@ class BytecodeCache:
     """A folder for `PYTHONPYCACHEPREFIX`, cleared of untrusted bytecode before every session.
 
     The cache trusts the bytecode of installed modules that this process had loaded when the run began. In a new run, it
-    also trusts what the first session compiled, because no agent had edited anything yet: for a file of the project,
-    until that file is written again.
+    also trusts the bytecode that the first session compiled, because no agent had edited anything yet; once a file of
+    the project is written again, its bytecode is no longer trusted.
     """
 
     def __init__(self, root: Path, *, is_new_run: bool) -> None:
@@ -125,7 +125,7 @@ class BytecodeCache:
         self._is_filled = True
         for place, data in self._installed_bytecode.items():
             path = os.path.join(self._folder.name, place)
-            with suppress(OSError):  # it exists, or is compiled again
+            with suppress(OSError):  # the file exists, or Python compiles the module again
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "xb") as file:  # never follows a link
                     file.write(data)

@@ -20,8 +20,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 class Canary:
     """Run failing items before, among and after all others, and look for interference.
 
-    `report` gets whether all of them failed. The random `token` chooses their names and places, so that code under test
-    cannot tell them from other items.
+    `report` is called after each group, with True if all its items failed. The random `token` chooses names and places
+    of the items, so that code under test cannot tell them from others.
     """
 
     def __init__(self, token: str, watch: InterferenceWatch, report: Callable[[bool], None]) -> None:
@@ -102,7 +102,7 @@ class _CanaryItem(pytest.Function):
 
 
 def _list_failing_tests(token: str) -> Iterator[Callable[[], object]]:
-    """Yield tests that must fail with the token in their message, one for each way of testing."""
+    """Yield tests that must fail with the token in their message, one for each kind of assertion."""
     yield partial(_fail_plainly, token)
     yield partial(_fail_to_raise, token)
     yield partial(_fail_approximately, token)

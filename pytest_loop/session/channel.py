@@ -15,7 +15,7 @@ _OWN_PACKAGES = ("pytest_loop", "xdist")
 class Channel:
     """Write one JSON object per line into the pipe, after the key of the session.
 
-    Code under test can find the pipe, too; it does not know the key. `columns` is the width of the terminal that shows
+    Code under test can find the pipe, but does not know the key. `columns` is the width of the terminal that shows
     the session.
     """
 
@@ -30,7 +30,7 @@ class Channel:
         self._write(json.dumps(message))
 
     def send_evidence(self, nodeid: str, evidence: dict[str, Any]) -> None:
-        """Send evidence with the next message, or once enough of it is buffered."""
+        """Buffer evidence; send it with the next message, or once `MAX_BUFFERED` items are buffered."""
         self._buffer.append((nodeid, evidence))
         if len(self._buffer) >= MAX_BUFFERED:
             self._write()
@@ -48,7 +48,7 @@ class Channel:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Print as wide as the terminal of the run."""
+        """Set the width of pytest's output to that of the terminal of the run."""
         if self._columns and session.config.pluginmanager.has_plugin("terminalreporter"):
             session.config.get_terminal_writer().fullwidth = self._columns
 

@@ -13,7 +13,7 @@ from pytest_loop.core.judging.test_files import is_utf8
 class CollectionScope:
     """Collect nothing in `left_out` files and folders; if there are files in `only`, collect nothing but these.
 
-    Names that are not UTF-8 cannot be in an order, and are left out too.
+    Leave out paths that are not UTF-8, too: a `SessionOrder` cannot hold them.
     """
 
     def __init__(self, left_out: Iterable[str], only: Iterable[str]) -> None:

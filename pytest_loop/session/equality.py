@@ -1,4 +1,4 @@
-"""Find classes whose objects are equal to everything, or to everything of one type, or contain it."""
+"""Find classes whose objects claim to equal, or to contain, every value or every value of one type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def equals_everything(kind: Any) -> bool:
 
 
 def contains_everything(kind: Any) -> bool:
-    """Return whether an object of a class, made without its constructor, claims to contain values of any type."""
+    """Return whether an object of a class, made without its constructor, claims to contain every tested value."""
     contains: Callable[[Any, Any], Any] = kind.__contains__
     with suppress(Exception):  # a class may raise anything
         candidate = kind.__new__(kind)

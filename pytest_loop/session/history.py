@@ -34,7 +34,7 @@ class SessionHistory:
         )
 
     def add(self, evidence: dict[str, Evidence]) -> None:
-        """Add the evidence of a session; reused evidence is in the history already."""
+        """Add the evidence of a session, except reused evidence, which is in the history already."""
         self.evidence |= {nodeid: piece for nodeid, piece in evidence.items() if not piece.reused}
 
     def find_earlier(self, nodeids: Iterable[str], evidence: dict[str, Evidence]) -> dict[str, Evidence]:
@@ -45,5 +45,5 @@ class SessionHistory:
 
 
 def is_failure(evidence: Evidence) -> bool:
-    """Return whether evidence counts as a failure of its rule: also if it is missing or unchecked."""
+    """Return whether evidence counts as a failure of its rule; missing and unchecked evidence does."""
     return evidence.outcome in (Outcome.UNCHECKED, Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

@@ -1,7 +1,8 @@
 """Find code under test that interferes with its session: it replaces functions, or inspects callers and objects.
 
-An interference is a path of the project, empty if unknown, and a sentence. Some products have good reasons: compare
-with the session before the first edit.
+An interference is a pair: the path of a file of the project (empty if unknown), and a sentence about that file. With
+`CAUGHT_FAILURE`, the pair begins with the node id of a test instead. A product may have a good reason to interfere, so
+compare with the session before the first edit.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ WATCH: pytest.StashKey[InterferenceWatch] = pytest.StashKey()
 class InterferenceWatch:
     """Watch one process of a session, from before the first code of the project on."""
 
-    _is_busy = False  # shared by all watches: none observes what another one does
+    _is_busy = False  # shared by all watches, so that none records the checks of another
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -103,7 +104,11 @@ class InterferenceWatch:
             self.interference.update(self._find_replaced(namespace))
 
     def check(self, *, is_end: bool) -> None:
-        """Look for replaced functions. Fixtures may replace those of the library until the end."""
+        """Look for replaced functions of the packages that run tests.
+
+        At the end of the session, check libraries, test modules and classes, too: until then, fixtures may replace
+        functions of libraries.
+        """
         for namespace in self._namespaces:
             is_library = namespace.module in _LIBRARY or namespace.module in self._imported
             if namespace.is_machinery or (is_end and is_library):
@@ -223,7 +228,7 @@ class _Namespace:
         return all(map(is_, map(self._values.get, self._before), self._before.values()))
 
     def find_changes(self) -> list[tuple[str, Any]]:
-        """Return the replaced functions; a removed one is None."""
+        """Return the names of replaced functions and their new values; None for a removed function."""
         get = self._values.get
         changed = [(key, value) for key, value in self._before.items() if get(key) is not value]
         return [(key, get(key)) for key, value in changed if _is_function(value)]

@@ -1,6 +1,7 @@
 """A session that judges: its plan, its messages to the run, its score, and its exit code.
 
-With xdist there is one in the controller, which has no items, and one in each worker, which sees only its own reports.
+With xdist, the controller and each worker have one each: the controller's has no items, and a worker's sees only the
+reports of that worker.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ class JudgingSession:
             node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
 
     def _load_workers_plan(self, report: pytest.TestReport) -> None:
-        """Load the plan; a recorder that is created now has missed the report, so pass it on."""
+        """Load the plan of the workers; pass the report on if the recorder is created only now and has missed it."""
         self.plan = self._controller.load_plan() if self._controller is not None else None
         if self.plan is not None and "recorder" not in vars(self):
             self.recorder.pytest_runtest_logreport(report)

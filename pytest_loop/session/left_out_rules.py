@@ -1,4 +1,4 @@
-"""Prevent a green exit code if a plugin left rules out: it cannot know which files they read."""
+"""Prevent a green exit code if a plugin left rules out: plugins cannot know which files rules read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _belongs_to_project_or_pytest(plugin: object) -> bool:
 
 
 def note_deselected(before: Iterable[pytest.Item], after: Iterable[pytest.Item], config: pytest.Config) -> None:
-    """Note the rules that plugins deselected; a user who selects with an option of pytest knows what is missing."""
+    """Note the rules that plugins deselected; note none if the user selects with `-k`, `-m` or `--deselect`."""
     if any(getattr(config.option, name, None) for name in _SELECTING_OPTIONS):
         return
     selected = set(after)

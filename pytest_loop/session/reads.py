@@ -28,9 +28,9 @@ Read = tuple[str, str]
 class ReadRecorder:
     """The plugin of one process of a session; with xdist, workers hand their reads to the controller.
 
-    A read is the path of a file in the project, and that of its reader: the innermost code of the project on the stack,
-    empty if pytest or a plugin reads the file. An import reads the source file; code of the project that lists a folder
-    reads the folder.
+    A read is a pair of paths: a file in the project, and its reader. The reader is the innermost code of the project on
+    the stack; its path is empty if pytest or a plugin reads the file. An import reads the source file; code of the
+    project that lists a folder reads the folder.
     """
 
     def __init__(self, config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
@@ -83,12 +83,12 @@ class ReadRecorder:
 
     @property
     def opened_to_write(self) -> list[str]:
-        """The files of the project that were opened to write them, relative to it."""
+        """The files of the project that were opened for writing, with paths relative to the project."""
         return sorted(self._make_relative(path) for path in self._opened_to_write)
 
     @property
     def module_folders(self) -> list[str]:
-        """The folders of the project in which modules are searched, in this order."""
+        """The folders of the project in which Python searches modules, in the order of the search."""
         folders = (os.path.realpath(path) for path in sys.path)
         return list(dict.fromkeys(self._make_relative(path) for path in folders if self._locations.is_in_project(path)))
 

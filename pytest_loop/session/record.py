@@ -65,7 +65,7 @@ def score_criteria(plan: SessionPlan, phase: Phase, reported: Mapping[str, dict[
 
 
 def _parse_evidence(data: dict[str, Any] | None) -> Evidence:
-    """Parse reported evidence; a pass, the usual case, is not validated."""
+    """Parse reported evidence; skip validation for a pass, which is the usual case."""
     if data is None:
         return MISSING
     return _PASSED if data["outcome"] == Outcome.PASSED.value else Evidence.model_validate(data)

@@ -12,7 +12,7 @@ from pytest_loop.session.runner import Session, SessionError, SessionStoppedErro
 
 
 def confirm_failures(session: Session, order: SessionOrder, root: Path, nodeids: Iterable[str]) -> bool:
-    """Run failed items again, alone; return whether all of them fail again, or there are none."""
+    """Run failed items again, alone; return whether all of them fail again; True for no items."""
     selected = tuple(nodeids)
     if not selected:
         return True

@@ -16,7 +16,7 @@ from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.session.history import is_failure
 
-# The fields that a message extends by paths, or by pairs of a path and what is known about it.
+# Fields to which messages add paths, and fields to which they add pairs of a path and a detail.
 _PATH_FIELDS = ("opened_to_write", "module_folders", "plugin_files")
 _PAIR_FIELDS = ("interference", "reads")
 
@@ -28,9 +28,9 @@ class SessionResult:
     `failed_count` is the number of failures that pytest counted. `interference` is what code under test did to the
     session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
     session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
-    each with the code of the project that did it; `opened_to_write` those that were opened to write them;
-    `module_folders` those in which modules are searched. `failing` are the items that fail in `evidence`, which
-    another thread changes while the progress is shown.
+    each with the code of the project that opened it; `opened_to_write` are the files opened for writing, and
+    `module_folders` the folders in which Python searches modules. `failing` repeats the failing items of `evidence`:
+    another thread changes `evidence` while the progress is shown.
     """
 
     plan: SessionPlan | None = None
@@ -163,7 +163,7 @@ class SessionResult:
         self.exit_status, self.failed_count = int(exit_status), int(failed_count)
 
     def list_contradictions(self) -> list[str]:
-        """Return what cannot be true of an undisturbed session."""
+        """Return why the messages cannot come from an undisturbed session; empty if they can."""
         has_failures = bool(self.problems) or any(
             evidence.outcome is not Outcome.PASSED for evidence in self.evidence.values()
         )

@@ -67,7 +67,7 @@ class Launcher(Protocol):
         """Start a session; waiting for it raises `LauncherDiedError` if the launcher has died."""
 
     def recover(self) -> None:
-        """Handle the launcher's death."""
+        """Prepare for the next session after the launcher has died."""
 
     def close(self) -> None:
         """End every process that serves sessions."""

@@ -92,7 +92,10 @@ class SessionScore:
 
 
 def is_acceptable(evaluations: Sequence[CriteriaScore], regressions: list[str] | None) -> bool:
-    """Return whether the criteria pass, or nothing is worse than at the baseline if there is one."""
+    """Return whether the session succeeds.
+
+    With a baseline, no rule may be worse than in it; without one (`regressions` is None), all criteria must pass.
+    """
     if regressions is not None:
         return not regressions
     return all(evaluation.passed and not evaluation.unverified for evaluation in evaluations)

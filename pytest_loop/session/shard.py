@@ -53,7 +53,7 @@ class ShardFile:
         evidence: Mapping[str, Mapping[str, Any]],
         baseline: Baseline | None,
     ) -> None:
-        """Write the evidence. A shard without items is no failure if others have some."""
+        """Write the evidence; change "no tests collected" to OK if another shard has items."""
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and any(plan.shards):
             session.exitstatus = pytest.ExitCode.OK
         shard = ShardEvidence(
@@ -91,7 +91,7 @@ class ShardFile:
 def deselect_other_shards(
     session: pytest.Session, plan: SessionPlan, shard: tuple[int, int], seconds: Mapping[str, float]
 ) -> SessionPlan:
-    """Deselect the items of all shards but one, and return the plan with all shards."""
+    """Deselect the items of all shards but one, and return the plan with the items of each shard."""
     number, total = shard
     groups: dict[str, list[str]] = {}
     for item in session.items:

@@ -25,7 +25,7 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleType], root: Path) -> frozenset[str]:
     """Return the test functions and modules (`path::name`, `path`) that are not what the files of the project say.
 
-    Tests that are generated are among them too: compare the answer with that of a session before the first edit.
+    Generated tests are among them, too: compare the result with that of a session before the first edit.
     """
     replaced: set[str] = set()
     for item in items:
@@ -98,7 +98,7 @@ class _Source:
         self._fixed = _FixedNames(tree.body, Counter(stored))
 
     def has_function(self, layers: list[CodeType | None]) -> bool:
-        """Return whether the innermost layer is a function of this file, decorated if there are others."""
+        """Return whether the innermost layer is a function of this file; with outer layers, it must be decorated."""
         key = tuple(layers)
         if key not in self._checked:  # parameters share a function
             self._checked[key] = self._check(layers)
@@ -149,7 +149,7 @@ class _Source:
 
 
 class _FixedNames:
-    """The undecorated functions and methods of a module, and its plain constants, whose names are bound only once.
+    """The names that a module binds only once: undecorated functions, methods of its classes, and plain constants.
 
     `stored` counts the assignments to each name anywhere in the module.
     """

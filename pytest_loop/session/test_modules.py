@@ -1,4 +1,4 @@
-"""Compare modules of tests, and those that help them, with what they were after the collection."""
+"""Compare test modules, and the modules that help them, with their state after the collection."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def is_test_support(path: Path, root: Path) -> bool:
 class TestModule:
     """The functions and constants of one module with tests, and of its classes.
 
-    Names that code of the module assigns while it runs are left out. So are values that can change in place, unless
-    the module only looks at them: a test may give them to the product.
+    Names that functions of the module assign are left out. Lists, dicts and sets are compared only if the module uses
+    them in comparisons and nowhere else: a test may pass others to the product, which may change them.
     """
 
     __test__ = False  # pytest collects classes by their names
@@ -62,7 +62,7 @@ class TestModule:
         self._contents = {name: _dump(value) for name, value in containers}
 
     def find_changes(self) -> Iterator[str]:
-        """Yield the names that have other values now, or none, and new ones that hide a built-in function."""
+        """Yield the names that were changed or removed, and new names that hide a built-in function."""
         for space, now, before in self._before:
             for name, value in before.items():
                 if now.get(name) is not value and name not in self._assigned_names:
@@ -103,7 +103,7 @@ class TestModule:
 
 
 def _dump(value: Any) -> bytes:
-    """Return the content of a value, or nothing if other than plain values are in it."""
+    """Return the content of a value; empty if it contains an object of a class that is not built in."""
     try:
         return marshal.dumps(value, 0)
     except ValueError:

@@ -44,7 +44,7 @@ _CLOSED, _OPEN = 0o000, 0o700
 
 @dataclass
 class RoomReport:
-    """The paths that were set aside or replaced, and those that could not be, each with the reason; without caches."""
+    """The paths that `changed` since the start, without caches, and why `unverified` ones were not restored."""
 
     changed: list[str] = field(default_factory=list)
     unverified: dict[str, str] = field(default_factory=dict)
@@ -66,8 +66,8 @@ class _Journal:
 class CleanRoom:
     """Set the left-out files of one project to what they were at the start of a run, for a block.
 
-    `document` is the path of the document that a run writes: it is the change, also if git ignores it. Agents may write
-    into `opened` paths, which stay as they are.
+    `document` is the path of the document that a run writes; it stays as it is, even if git ignores it. So do `opened`
+    paths, into which agents may write.
     """
 
     def __init__(self, project: SealedFiles, folder: Path, opened: Iterable[str] = (), *, document: str = ""):
@@ -127,9 +127,9 @@ class CleanRoom:
 
     @contextmanager
     def enter(self, aside: Sequence[str] = ()) -> Iterator[RoomReport]:
-        """Make the left-out files what they were, and put everything back after the block.
+        """Restore the left-out files to the start of the run, and put everything back after the block.
 
-        Further paths are set `aside`, too.
+        Set the paths in `aside` aside, too.
         """
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
@@ -217,7 +217,7 @@ class CleanRoom:
             entry = self._start.entries[path]
             try:
                 file_writer.write_entry(self._project.root, path, entry, data)
-                if entry.stamp and entry.kind is FileKind.FILE:  # what is older than its source is built again
+                if entry.stamp and entry.kind is FileKind.FILE:  # tools rebuild a file that is older than its source
                     os.utime(f"{self._root}/{path}", ns=(entry.stamp[1], entry.stamp[1]))
             except (OSError, StateError) as error:
                 report.unverified[path] = f"it cannot be replaced: {error}"
@@ -226,7 +226,7 @@ class CleanRoom:
 def put_back(folder: Path) -> tuple[str, ...]:
     """Put back what a clean room of a run has set aside, also one that a crash has left; return the paths.
 
-    What a session wrote into caches stays. Otherwise, the file that was set aside replaces it.
+    In caches, a file that a session wrote stays; elsewhere, the file that was set aside replaces it.
     """
     journal = _read_journal(folder)
     if journal is None:

@@ -30,7 +30,7 @@ class Rewrites(NamedTuple):
 class EditCounter:
     """Count the changes of files between looks, from their first `versions` on.
 
-    `list_versions` returns a value for each file that changes with it.
+    `list_versions` returns a value for each path; the value differs once the file has changed.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EditCounter:
         self._next_look = clock() + MIN_INTERVAL
 
     def poll(self) -> None:
-        """Look at the files, unless the last look was just now."""
+        """Look at the files if the pause after the last look is over."""
         started = self._clock()
         if started >= self._next_look:
             self.look()

@@ -1,4 +1,4 @@
-"""Files outside of a project that judge it: its environment, and configuration above it and in the home folder."""
+"""Outer files that can change verdicts: a project's environment, and configuration above it and in the home folder."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def _list_plugin_metadata(root: Path) -> list[Path]:
 def find_changed_package_files(root: Path, since: int, opened: Iterable[str] = ()) -> list[str]:
     """Return the files of this environment that changed since a time in nanoseconds, outside of opened paths.
 
-    Bytecode does not count: sessions do not read it there. Nor does an editable install of the project. If no file is
-    older, the environment is another one, as in a new container: then the answer is empty.
+    Leave out bytecode, which sessions do not read there, and an editable install of the project. Return nothing if all
+    files are younger: the environment is a different one, for example in a new container.
     """
     excluded = [*map(os.path.realpath, opened)]
     changed, has_older = _find_changed(_list_package_folders(root.resolve()), since)
@@ -112,7 +112,7 @@ def _list_package_folders(root: Path) -> list[str]:
 
 
 def _find_changed(folders: list[str], since: int) -> tuple[list[str], bool]:
-    """Return the files that changed, and whether there are others; one loop, because it visits thousands of files."""
+    """Return the files that changed, and whether any did not; one loop, because it visits thousands of files."""
     changed: list[str] = []
     count = 0
     queue = [*folders]

@@ -134,7 +134,7 @@ class FileChanges:
         return self.filter(lambda path: not patterns.matches(path))
 
     def filter(self, fits: Callable[[str], bool]) -> FileChanges:
-        """Return the changes of paths that fit."""
+        """Return the changes of paths for which `fits` returns true."""
         groups = (self.added, self.removed, self.modified)
         return FileChanges(*(tuple(filter(fits, group)) for group in groups))
 
@@ -154,7 +154,7 @@ def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
 
 
 def list_parents(path: str) -> list[str]:
-    """Return the folders of a relative path, the innermost first; a path that ends with a slash is one of them."""
+    """Return the folders of a relative path, the innermost first; those of `a/b/` are `a/b` and `a`."""
     parents = []
     while path := path.rpartition("/")[0]:
         parents.append(path)

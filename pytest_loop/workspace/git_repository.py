@@ -81,7 +81,7 @@ class GitRepository:
         return _parse_submodules(lines, name_field=1)
 
     def list_refs(self, folder: str) -> dict[str, str]:
-        """Return the commits of all refs in a folder, by their names in it."""
+        """Return the commits of all refs in a folder, by the part of the ref's name after the folder."""
         lines = self.git.query("for-each-ref", "--format=%(objectname) %(refname)", folder).splitlines()
         pairs = (line.split(" ", 1) for line in lines)
         return {name.removeprefix(folder): commit for commit, name in pairs}
@@ -124,7 +124,7 @@ class GitObjects:
     def write_commit(
         self, parent: str, title: str, entries: Mapping[str, GitEntry], removed: Iterable[str] | None
     ) -> str:
-        """Write a commit with the files of `parent` but the removed ones (None: all of them), and the entries."""
+        """Write a commit: the files of `parent` without `removed` (None removes all of them), and `entries`."""
         remove_all = b"D " + self._quote("") if self.prefix else b"deleteall"
         message = title.encode("utf-8", "replace")
         lines = [

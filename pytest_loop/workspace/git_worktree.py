@@ -62,7 +62,7 @@ class Worktree:
     def commit_changes(self, branch: str, title: str) -> str:
         """Commit what changed since creation onto a branch; return the commit, or an empty string without changes.
 
-        Changes that were uncommitted at creation are part of it only in files that were changed further.
+        Changes that were uncommitted at creation are committed only in files that have changed again since.
         """
         head, _, listing = (disk.read_file(self._start_file) or b"").partition(b"\n")
         start = FileTree.from_json(listing)

@@ -16,10 +16,10 @@ _MAX_SIZE = 1 << 20
 
 
 class IgnoreFile:
-    """The .gitignore of one folder.
+    """The .gitignore patterns of one folder.
 
-    The folder is relative to the project; for a folder above it, the path from there down to the project with a slash
-    in front.
+    `folder` is a path relative to the project. For a folder above the project, it is a slash and the path from that
+    folder down to the project: `/packages/app` for the folder that holds `packages`.
     """
 
     def __init__(self, folder: str, lines: Iterable[str]) -> None:
@@ -59,7 +59,7 @@ def is_ignored(files: Iterable[IgnoreFile], path: str) -> bool:
 
 
 def read_outer_lines(root: Path) -> dict[str, tuple[str, ...]]:
-    """Read the lines of `IgnoredPaths` that do not come from a .gitignore file in the project."""
+    """Read `info/exclude` and the .gitignore files above the project, by folder as in `IgnoredPaths`."""
     root = root.absolute()
     top = next((folder for folder in (root, *root.parents) if disk.path_exists(folder / GIT_FOLDER)), root)
     lines = {}
@@ -67,7 +67,7 @@ def read_outer_lines(root: Path) -> dict[str, tuple[str, ...]]:
         name = "" if folder == root else f"/{root.relative_to(folder).as_posix()}"
         folder_lines = read_lines(_find_exclude_file(top)) if folder == top else ()
         folder_lines += read_lines(folder / FILE_NAME) if folder != root else ()
-        # Lines that ignore the whole project do not count: its files are meant nevertheless.
+        # Skip lines that ignore the whole project: its files must be scanned nevertheless.
         if folder_lines and not (name and IgnoreFile(name, folder_lines).decide("")):
             lines[name] = folder_lines
     return lines

@@ -10,17 +10,17 @@ from typing import Any
 
 from pytest_loop.core.text.toml import tomllib
 
-# Tables of pyproject.toml that say what the project is and needs, not how it is judged.
+# Tables of pyproject.toml that describe the project and its dependencies, not its checks.
 _PROJECT_TABLES = ("project", "dependency-groups")
 # Packages whose import changes nothing.
 _IDLE_PACKAGES = (sys.stdlib_module_names | {"pytest"}) - {"__future__"}
 
 
 def is_honest_edit(path: str, before: bytes, after: bytes) -> bool:
-    """Return whether a sealed file means the same to a judge as before.
+    """Return whether an edit of a sealed file cannot change a verdict.
 
-    A Python file may be formatted, and its imports may be sorted, split and joined. In `pyproject.toml`
-    the tables about the project and its dependencies may change.
+    In a Python file, formatting may change, and imports may be sorted, split and joined. In `pyproject.toml`, the
+    tables about the project and its dependencies may change.
     """
     pure = PurePosixPath(path)
     if pure.suffix == ".py":

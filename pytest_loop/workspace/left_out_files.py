@@ -1,7 +1,7 @@
-"""Files of a project that no scan lists: ignored ones, folders of tools, and what git and runs do not need.
+"""List the files of a project that scans leave out: ignored files, folders of tools, and others.
 
-They are not part of the change that a user is shown. Git's own files and those of runs are not listed: they change
-whenever someone commits or a run works.
+They are not part of the change that a user is shown. Of `.git` and the folders of runs, the list holds only files that
+git and runs do not write themselves, because every commit and every run changes their own.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _GIT_OBJECTS = f"{GIT_FOLDER}/objects/"
 
 @dataclass(frozen=True)
 class LeftOutScope:
-    """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` folders.
+    """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` paths.
 
-    `scanned_folders` may hold files of the change. `run_folder` is the path of all runs, `own_folder` that of this one;
-    both are empty if they lie outside. All paths are relative.
+    `scanned_folders` never count as new, because a scan lists files in them. `run_folder` is the folder of all runs,
+    `own_folder` that of this run; both are empty if they are outside the project. All paths are relative.
     """
 
     scanned: Collection[str]
@@ -65,9 +65,9 @@ class LeftOutScope:
 
 @dataclass(frozen=True)
 class LeftOutFiles:
-    """Stamps of the files by path, the folders that were looked at, and new folders, which were not.
+    """The left-out files by path, the searched `folders`, and `new_folders`, which were not searched.
 
-    An entry has a digest if its content is archived. `is_complete` is false if there were too many files.
+    An entry has a digest if its content is archived. `is_complete` is false if the search exceeded its limits.
     """
 
     entries: Mapping[str, FileEntry] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def is_cache(path: str) -> bool:
 
 
 class LeftOutScanner:
-    """Walk through a project; folders that are not among `known` ones are new, and are not looked into."""
+    """Search a project for left-out files; a folder that is not in `known` is new, and is not searched."""
 
     def __init__(self, root: str, scope: LeftOutScope, known: Collection[str] | None = None) -> None:
         self._root = root

@@ -17,7 +17,7 @@ class PatternError(LoopError):
 
 
 class PathPatterns:
-    """Patterns of which the last matching one decides.
+    """Path patterns in order: the last pattern that matches decides.
 
     Paths are relative and written with slashes; the path of a folder ends with one.
     """
@@ -61,7 +61,7 @@ def check_path(spec: GitIgnoreSpec, path: str) -> bool | None:
 
 
 def _prepare_path(path: str) -> str:
-    """Return a path in one line: no pattern can name a newline, and a wildcard matches "?" as well."""
+    """Replace each newline in a path by "?": no pattern can name a newline, and wildcards match both."""
     return path.replace("\n", "?")
 
 

@@ -24,12 +24,12 @@ class ProjectChanges:
 
     @property
     def _changes(self) -> FileChanges:
-        """The changes of files that may be edited."""
+        """The changes since the start; with `allow`, only those that match it."""
         changes = self.project.changes
         return changes.select(self.project.allow) if self.project.allow else changes
 
     def list_sources(self) -> list[ChangedSource]:
-        """Return the source files that were added, modified or deleted where that is allowed."""
+        """Return the source files that were added, modified or deleted; with `allow`, only those that match it."""
         project = self.project
         return [
             ChangedSource(
@@ -51,7 +51,7 @@ class ProjectChanges:
                     yield path, str(target)
 
     def read_start_sources(self, *, is_sealed: bool) -> Iterator[str]:
-        """Read the Python files that are sealed, or those that are not, as they were at the start."""
+        """Yield the texts at the start of all sealed Python files, or of all that are not sealed."""
         for path in self.project.start.entries:
             if path.endswith(_PYTHON_SUFFIX) and self.project.sealed.matches(path) is is_sealed:
                 yield self._read_start_text(path)

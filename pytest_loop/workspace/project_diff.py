@@ -126,7 +126,7 @@ def render_document_diff(name: str, old: str, new: str, limit: int) -> str:
 
 
 class _Diff:
-    """The diffs of files up to a limit; of several files, none takes more than a quarter of it."""
+    """The diffs of files up to a limit; each file gets an equal share at most, or a quarter if there are over four."""
 
     def __init__(self, limit: int, files: int) -> None:
         self._room = limit
@@ -206,7 +206,7 @@ def _read_content(path: str, entry: FileEntry | None, read: ReadContent) -> byte
 
 
 def _split_lines(data: bytes) -> list[str]:
-    """Split a text into lines; only a last line without a newline ends with one, as a marker."""
+    """Split a text into lines without newlines; mark a last line that had no newline by adding one."""
     *lines, last = data.decode("utf-8", "surrogateescape").split("\n")
     return [*lines, f"{last}\n"] if last else lines
 

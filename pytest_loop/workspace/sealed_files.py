@@ -84,7 +84,7 @@ class SealedFiles:
         )
 
     def reseal(self, sealed: Iterable[str], allow: Iterable[str]) -> str:
-        """Seal other files, and record the current ones as the start; return the hash of the listing."""
+        """Replace both sets of patterns, and record the current files as the start; return the hash of the listing."""
         self.allow = PathPatterns(allow)
         self._replace_patterns(sealed)
         return self.record_start()
@@ -158,7 +158,7 @@ class SealedFiles:
     # -- while an agent or a session works
 
     def begin_work(self, *, is_session: bool = False) -> None:
-        """Archive the files that must not change, before an agent or a session begins."""
+        """Archive the current files if `allow` has patterns; with `is_session`, new files become session outputs."""
         self._is_session = is_session
         if self.allow:
             self._archive.add_files(self.root, self.current)
@@ -194,11 +194,11 @@ class SealedFiles:
             self.module_folders = tuple(sorted({*self.module_folders, *folders}))
 
     def is_sealed(self, path: str) -> bool:
-        """Return whether an agent must not change or add a file; in a project, it may add tests."""
+        """Return whether an agent must not change or add a file; without `allow`, agents may add new tests."""
         return self.sealed.matches(path) and (bool(self.allow) or not is_new_test(path, self.start))
 
     def _is_honest(self, path: str) -> bool:
-        """Return whether a sealed file of a project means the same to a judge as at the start."""
+        """Return whether a sealed file differs from the start by honest edits only; False with `allow`."""
         if self.allow:
             return False
         before, after = self.read_start_content(path), self.read_current_content(path)
@@ -215,13 +215,13 @@ class SealedFiles:
         return tuple(path for path in changes.paths if path not in changes.modified or not self._is_honest(path))
 
     def _select_shadowing(self, changes: FileChanges) -> FileChanges:
-        """Return new files that may be edited, but take the place of an installed module."""
+        """Return new files in the place of an installed or sealed module, unless a pattern unseals them."""
         allowed = changes.select(self.allow) if self.allow else changes
         shadowing = select_shadowing_files(self.root, self.start, allowed, self.sealed.matches, self.module_folders)
         return shadowing.select(self._sealable)
 
     def _find_forbidden(self) -> FileChanges:
-        """Return changes outside `allow` since work began: files of the start, and new files of an agent."""
+        """Return the changes outside `allow` in this step: of files of the start, and new files of an agent."""
         if not self.allow:
             return FileChanges()
         changes = compare_trees(self.before_step, self.current).exclude(self.sealed).exclude(self.allow)
@@ -246,7 +246,7 @@ class SealedFiles:
             data = self.read_current_content(path)
             if data is not None and self.current.entries[path].kind is FileKind.FILE:
                 disk.make_folder(self._discarded)
-                with suppress(StateError):  # the copy of another time may be in the way
+                with suppress(StateError):  # an older copy may be in the way
                     file_writer.write_file(self._discarded, path, data, _COPY_MODE)
 
     # -- changes since the start

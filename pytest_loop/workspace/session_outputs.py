@@ -1,4 +1,4 @@
-"""Files that every session of a suite writes where files are sealed: outputs, which judge nothing."""
+"""Find outputs: files at sealed paths that every session of a suite writes, so that no verdict depends on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOCK_STEP = 10_000_000  # nanoseconds: times of files lag behind the clock
 
 
 class OutputWatch:
-    """Watch the second of two sessions before the first edit; the scan `before` is older than both.
+    """Find the outputs of the second of two sessions before the first edit; the scan `before` precedes both.
 
     A file that only the first session wrote is no output: it may be a snapshot that later sessions read.
     """
@@ -25,7 +25,7 @@ class OutputWatch:
         self._stamps = self._read_stamps()
 
     def find_outputs(self) -> tuple[str, ...]:
-        """Return the files that the session wrote, and with a slash the folders that were not there before."""
+        """Return the files that the session wrote; for those in a new folder, the outermost one with a slash."""
         stamps = self._read_stamps()
         written = {path for path, _ in stamps.items() - self._stamps.items()}
         places = (find_new_place(path, self._before) for path in written)

@@ -39,7 +39,7 @@ class ForkedProcess:
 
 
 def connect_streams(descriptors: Sequence[int | None]) -> None:
-    """Make these descriptors standard input, output and error; None keeps one."""
+    """Make these descriptors standard input, output and error; None keeps the current stream."""
     for number, descriptor in enumerate(descriptors):
         if descriptor is not None:
             os.dup2(descriptor, number)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_loop.session.locations import Locations
 
-# They change other modules, so that nothing may be loaded before them.
+# Packages that patch other modules at import: they are never loaded in advance.
 PATCHING_PACKAGES = frozenset({"gevent", "eventlet"})
 _HARMLESS_PATHS = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
 _SIDE_EFFECTS = (
@@ -41,9 +41,9 @@ class ImportTrace:
 
 
 def trace_import(name: str, locations: Locations, installed_before: float) -> ImportTrace | None:
-    """Import a module; return None if that does more than load modules installed before a time.
+    """Import a module; return None unless that only loads modules installed before a time.
 
-    This changes the process, which has to end afterwards.
+    The process is changed by the import and must exit afterwards.
     """
     watcher = _Watcher(locations)
     state = _get_process_state()
@@ -87,7 +87,7 @@ def count_threads() -> int:
 
 
 def _get_process_state() -> tuple[object, ...]:
-    """Return what an import must not change."""
+    """Return the state of the process that an import must not change."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)
     handlers = tuple(signal.getsignal(number) for number in signals)
     import_paths = tuple(sys.path), tuple(map(id, sys.meta_path)), tuple(map(id, sys.path_hooks))

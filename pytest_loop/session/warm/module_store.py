@@ -1,7 +1,7 @@
-"""Modules loaded before a session, and the finder that serves one if importing it would have the same result.
+"""Hold modules that were loaded before a session, and serve them to its imports.
 
-Such a module is served only if the import would find the same file and read the same environment. In all other cases
-it is imported as usual.
+A module is served only if importing it now would find the same file and read the same environment. Otherwise, Python
+imports it as usual.
 """
 
 from __future__ import annotations
