@@ -56,7 +56,7 @@ def find_endpoints(text: str) -> Iterator[Requirement]:
 
 
 def find_entities(text: str) -> Iterator[Requirement]:
-    """Find collections, each one word in the plural, which need a path: `for courses and lessons`; else the subject."""
+    """Find plural words for which the API needs paths: `for courses and lessons`; without any, find the subject."""
     match = _ENTITIES.search(text)
     names = re.findall(rf"{_PLURAL}\b", match["names"].lower()) if match else []
     names = [name for name in names if name not in _NO_ENTITIES]

@@ -14,7 +14,7 @@ from pytest_loop.inference.tool_purposes import Purpose, split_names
 TRIVIAL_REASON = "it comes out the same whatever the code does"
 _Key = Callable[[CommandCandidate], tuple[str, ...]]
 _Rejected = tuple[CommandCandidate, str]
-# Words for one of several suites.
+# Words that name one of several test suites.
 _SUITES = split_names(
     "unit integration e2e smoke acceptance functional frontend backend client server api web mobile ui"
 )
@@ -25,7 +25,8 @@ _LANGUAGE_WORDS = {
     "golang": "go",
     "kotlin": "java",
 }
-# Agreement of two of the first makes a command certain; disagreement of the second is a contradiction.
+# A second layer of `_AGREEING` with the same command makes it certain; two layers of `_STATING` with different commands
+# contradict each other.
 _AGREEING = (Layer.AGENT_FILES, Layer.MANIFESTS, Layer.CI)
 _STATING = (Layer.AGENT_FILES, Layer.CI)
 
@@ -52,7 +53,7 @@ class Choice:
 def choose_candidates(
     purpose: Purpose, candidates: Sequence[CommandCandidate], task: str, whole_suite: Collection[str] = ()
 ) -> Choice | None:
-    """Choose the commands for a purpose from its most trusted layer; None if no layer has one."""
+    """Choose the commands for a purpose from the most trusted layer, or else guesses; None without candidates."""
 
     def make_key(candidate: CommandCandidate) -> tuple[str, ...]:
         return (candidate.folder, *normalize_command(candidate.command, whole_suite))
@@ -99,7 +100,7 @@ def choose_named(
 
 
 def _limit_to_languages(pool: Sequence[CommandCandidate], words: Collection[str]) -> list[CommandCandidate]:
-    """Return the commands without those for other languages than the named ones; all if none would be left."""
+    """Keep the commands for languages that `words` name, or for an unknown language; all if none would be left."""
     languages = {_LANGUAGE_WORDS[word] for word in words if word in _LANGUAGE_WORDS}
     if not languages:
         return list(pool)
@@ -109,7 +110,7 @@ def _limit_to_languages(pool: Sequence[CommandCandidate], words: Collection[str]
 
 
 def _limit_to_scope(candidates: Sequence[CommandCandidate], task: str) -> list[CommandCandidate]:
-    """Return the commands for the languages, in the folders, of the suites that the task names; all without a name."""
+    """Keep the commands for the languages, folders and suites that the task names; ignore names without commands."""
     words = _split_words(task)
     pool = _limit_to_languages(candidates, words)
     folders = {candidate.folder for candidate in pool if _names_folder(task.lower(), candidate.folder.lower())}
@@ -135,7 +136,7 @@ def _names_folder(text: str, folder: str) -> bool:
 
 
 def _drop_parts(level: Sequence[CommandCandidate], make_key: _Key) -> list[CommandCandidate]:
-    """Return the commands of a layer without duplicates and parts of others; of manifests, one for each folder."""
+    """Drop duplicates and commands that are part of another; of manifests, keep one per folder and language."""
     closest = _choose_for_folders(level) if level[0].layer is Layer.MANIFESTS else level
     by_key: dict[tuple[str, ...], CommandCandidate] = {}
     for candidate in closest:
@@ -168,7 +169,7 @@ def _compare_layers(
     rejected: tuple[_Rejected, ...],
     make_key: _Key,
 ) -> Choice:
-    """Compare with the other layers: agreement makes a choice certain, a contradiction makes it less so."""
+    """Build the choice; missing agreement and a contradiction of other layers lower its confidence by a level each."""
     layer = chosen[0].layer
     keys = {make_key(candidate) for candidate in chosen}
     others = [candidate for candidate in solid if candidate.layer is not layer]

@@ -38,7 +38,7 @@ class Layer(str, Enum):
     RECORDS = "the project's records"
 
 
-# The task is not in it: a command of the task is used without a comparison.
+# The most trusted layer first; TASK is left out, because a command of the task is used without a comparison.
 TRUST_ORDER = (Layer.AGENT_FILES, Layer.CI, Layer.MANIFESTS, Layer.RECORDS)
 
 
@@ -70,9 +70,9 @@ class SourceLine:
 class CommandCandidate:
     """A command that verifies something, and the place that names it.
 
-    `family` is the language of a manifest. A guess is the usual command of such a project, named nowhere. A trivial
-    command has a result that does not depend on the code. Of several commands in one manifest, the lowest `rank` is
-    the closest to what people run. `script` is what the command runs, if the manifest says it.
+    `family` is the language of its manifest, or empty. A guess is the usual command of such a project, named nowhere. A
+    trivial command has a result that does not depend on the code. Of several commands in one manifest, the lowest
+    `rank` is the closest to what people run. `script` is what the command runs, if the manifest says it.
     """
 
     command: str

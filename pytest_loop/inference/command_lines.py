@@ -131,7 +131,7 @@ def find_language(command: str) -> str:
 
 
 def _find_script_file(command: str, name: str) -> str | None:
-    """Return the name of a script file, or of a script that hatch or pdm runs."""
+    """Return the name of a script file, or of a script that hatch or pdm runs; None for other programs."""
     if name.endswith((".sh", ".bash", ".py", ".js", ".mjs")):
         return name.rsplit(".", 1)[0]
     return name if split_words(command)[:2] in (["hatch", "run"], ["pdm", "run"]) else None
@@ -167,7 +167,7 @@ _CLASSIFIERS: dict[str, Callable[[list[str]], Purpose | None]] = {
 
 
 def normalize_command(command: str, whole_suite: Collection[str] = ()) -> tuple[str, ...]:
-    """Return program, subcommand and targets: two commands with the same result verify the same.
+    """Return program, subcommand and targets: commands with equal results verify the same.
 
     Targets in `whole_suite` stand for all tests, as `.` does. The parts of a script's name count separately:
     `npm run test:unit` is a part of `yarn test`.

@@ -42,7 +42,7 @@ class CoverageGoal:
 
 
 def build_coverage_criterion(candidate: CommandCandidate, project: Project, goal: CoverageGoal) -> Criterion | None:
-    """Build the criterion of a command whose output has a known number; None for others."""
+    """Build the criterion of a command that measures coverage; None if the format of its output is unknown."""
     candidate, pattern = _limit_to_part(candidate, find_coverage_pattern(candidate, project), goal.part)
     if pattern is None:
         return None
@@ -60,7 +60,7 @@ def build_coverage_criterion(candidate: CommandCandidate, project: Project, goal
 
 
 def build_baseline_check(criterion: Criterion) -> dict[str, Any]:
-    """Return the check that measures before the run: a suite that fails has a number, too."""
+    """Return the check that measures coverage before the run, even if tests fail."""
     return _change_metric(criterion, command=criterion.command.replace(" && ", " ; "))
 
 
@@ -71,7 +71,7 @@ def _change_metric(criterion: Criterion, **values: Any) -> dict[str, Any]:
 
 
 def set_baseline(criterion: Criterion, number: float) -> Criterion:
-    """Return a criterion that asks for growth with the number to exceed; nothing exceeds 100 %."""
+    """Return the criterion with the number that it has to exceed; a baseline of 100 % has to be kept."""
     threshold = NumericGoal(">", number) if number < 100 else NumericGoal(">=", 100)
     check = _change_metric(criterion, op=threshold.op, value=threshold.value)
     description = criterion.description.replace("than before", f"than the {number:g} % before")
@@ -79,7 +79,7 @@ def set_baseline(criterion: Criterion, number: float) -> Criterion:
 
 
 def replace_plugin(criterion: Criterion) -> Criterion | None:
-    """Return the same measurement without pytest-cov, by coverage itself; None for other commands."""
+    """Return the criterion with coverage in place of pytest-cov; None if its command is not a known pytest-cov call."""
     call = re.fullmatch(r"pytest --cov(?:=(?P<folder>\S+))? --cov-report=term", criterion.command)
     if not call or "metric" not in get_mapping(criterion.check):
         return None
@@ -98,7 +98,7 @@ def find_coverage_pattern(candidate: CommandCandidate, project: Project) -> str 
 
 
 def read_coverage_threshold(project: Project, folder: str) -> NumericGoal | None:
-    """Return the coverage that the project's settings demand."""
+    """Return the coverage that the project's settings demand; None if they demand none."""
     report = get_mapping(project.data.get(join_folder(folder, "pyproject.toml")), "tool", "coverage", "report")
     jest = get_mapping(project.data.get(join_folder(folder, "package.json")), "jest", "coverageThreshold", "global")
     for value in (report.get("fail_under"), jest.get("lines")):
@@ -124,7 +124,7 @@ def find_part(task: str, project: Project) -> str:
 
 
 def _limit_to_part(candidate: CommandCandidate, pattern: str | None, part: str) -> tuple[CommandCandidate, str | None]:
-    """Return command and pattern for a part of the project; only Python tools at the root can be limited."""
+    """Limit command and pattern to a part of the project; only Python tools at the root can be limited, others stay."""
     command = candidate.command
     is_file = part.endswith(".py")
     if not part or candidate.folder:

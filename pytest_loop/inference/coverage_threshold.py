@@ -32,7 +32,7 @@ class NumericGoal:
 
 
 def parse_coverage_threshold(text: str) -> NumericGoal | None:
-    """Return the line coverage that a text demands, in percent."""
+    """Return the line coverage that a text demands, in percent; None if it demands none."""
     text = _TEN.sub(lambda ten: str(int(_TENS[ten["ten"].lower()]) + 5 * bool(ten["half"])), text)
     text = re.sub(r"\bfrom \d[\d.]{0,5}\s?(?:%|percent)?(?= to\b)", "", text, flags=re.IGNORECASE)
     if match := _PERCENT.search(text):

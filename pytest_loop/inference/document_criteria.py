@@ -54,7 +54,7 @@ class DocumentCriteria:
     """The criteria of one document.
 
     `template` is empty for a document of no known type, `words` are those of the task that name its type. `unjudged`
-    are sentences that no agent can judge here. `severities` and `thresholds` differ from those of the template.
+    are rules that no agent can judge here. `severities` and `thresholds` replace values of the template.
     """
 
     template: str
@@ -126,7 +126,7 @@ def draft_criteria(template: str, words: str, task: DocumentTask, *, can_judge: 
 def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[ProposedRule]:
     """Yield the rules for what the task and its ideal result name."""
     finders = (*_FINDERS.get(template, _PROSE_FINDERS), find_sizes)
-    # An ideal result describes the document in free words: their subject is not looked for.
+    # An ideal result describes the document in free words: do not look for its subject or its entities.
     ideal_finders = [find for find in finders if find not in (find_subject, find_entities)]
     requirements = {
         requirement.description: (requirement, place)
@@ -144,7 +144,7 @@ def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[Prop
 
 
 def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool) -> ProposedRule:
-    """Return the rule of a requirement; sections take the place of those that the template docs asks for."""
+    """Return the rule of a requirement; for the template docs, a rule of sections replaces that of the template."""
     name, check = f"a.task.{requirement.name}", requirement.check
     if is_docs and requirement.name == "sections":
         name, check = SECTIONS_RULE, [check, _NO_EMPTY_SECTIONS]
@@ -152,7 +152,7 @@ def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool
 
 
 def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedRule:
-    """Return the rule of an addition: an agent judges it; without one, its words are looked for, and do not block."""
+    """Return the rule of an addition for an agent to judge; without an agent, a warning if its words are missing."""
     sentence = f"The document has {requirement.words}."
     check = {"check": sentence} if can_judge else {"severity": "warn", "check": requirement.check}
     entry = {"id": f"a.task.{requirement.name}", "description": requirement.description, **check}
@@ -160,7 +160,7 @@ def _build_addition_rule(requirement: Requirement, can_judge: bool) -> ProposedR
 
 
 def _list_rules_without_usage(task: str) -> Iterator[ProposedRule]:
-    """Yield a rule in place of the template's that asks for no section about usage, for documents that need none."""
+    """Yield a rule that replaces the template's and demands no section about usage, if the document needs none."""
     if match := _WITHOUT_USAGE.search(task[:MAX_TEXT_LENGTH]):
         entry = {"id": SECTIONS_RULE, "description": "No section is empty", "check": _NO_EMPTY_SECTIONS}
         yield ProposedRule(entry, reason=f"`{match[0]}` in the task")

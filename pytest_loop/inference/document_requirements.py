@@ -28,7 +28,7 @@ class Requirement:
 
 
 def make_remark(text: str) -> str:
-    """Return the head of a pattern that says in messages what it looks for."""
+    """Return a regex comment to put before a pattern: in messages, it says what the pattern looks for."""
     return f"(?#{re.sub('[()]', '', text).strip()})"
 
 
@@ -62,7 +62,7 @@ _SECTIONS = (
     ),
     re.compile(r"\b(?:an?|the)\s+(?P<titles>[a-z][\w-]*(?:\s[a-z][\w-]*)?)\s+section\b"),
 )
-# In front of "section" these words name no heading.
+# Words that name no heading in front of "section".
 _NO_TITLES = split_names(
     "MUST SHALL SHOULD The A An Each Every All No Write Add Include This It new own separate short"
 )
@@ -180,7 +180,7 @@ _SUBJECT = re.compile(
     r"(?=$|[,.;:+(\n]|\s+(?:with|that|which|who|in|using|by|so|until|including|containing|where|for|to|and then)\b)",
     re.IGNORECASE,
 )
-# Readers of a document, and words that a document about anything may avoid.
+# Words that name the readers of a document, or that it need not contain, whatever its subject.
 _NO_SUBJECTS = split_names(
     "users user beginners developers admins administrators operators newcomers contributors maintainers engineers "
     "customers everyone everybody people readers team teams colleagues tool tools service services library website "
@@ -189,7 +189,7 @@ _NO_SUBJECTS = split_names(
 
 
 def find_subject(text: str) -> Iterator[Requirement]:
-    """Find the words after `for` or `about`; names are looked for on their own, and readers are no subject."""
+    """Find the words after `for` or `about`, without names, which `find_names` finds, and without readers."""
     match = _SUBJECT.search(_SIZE.sub("", text))
     subject = _NAME.sub("", match["subject"]).strip() if match else ""
     words = [stem_word(word) for word in dict.fromkeys(find_content_words(subject)) if word not in _NO_SUBJECTS]
@@ -215,7 +215,7 @@ _COVERED = split_names(
 
 
 def find_additions(text: str) -> Iterator[Requirement]:
-    """Find what a task adds with a plus sign: `+ DDD notes`; examples are part of the templates."""
+    """Find what a task adds with a plus sign: `+ DDD notes`; leave out words that templates cover, such as examples."""
     for match in _ADDITION.finditer(text):
         words = [word for word in re.findall(r"[\w-]+", match["words"]) if word.lower() not in _COVERED]
         if words:
@@ -241,7 +241,7 @@ def find_statement_check(statement: str, *, is_markdown: bool = True) -> Check |
     finders = (find_sections, find_sizes, find_formats, find_links, find_mentions)
     checks = [requirement.check for find in finders for requirement in find(statement)]
     if not is_markdown:
-        # Without headings, the titles of sections stand somewhere in the file.
+        # Other formats have no headings: look for the titles anywhere in the file.
         checks = [
             {"contains": check["sections"], "ignore_case": True} if "sections" in check else check for check in checks
         ]
@@ -251,7 +251,7 @@ def find_statement_check(statement: str, *, is_markdown: bool = True) -> Check |
 
 
 def _negate(check: Check) -> Check:
-    """Return the opposite of a check; a limit to a size becomes the other limit: not over 300 is at most 300."""
+    """Return the opposite of a check; a minimum size becomes a maximum and vice versa: not over 300 is at most 300."""
     match check:
         case {"contains": names, **options}:
             return {"absent": names, **options}

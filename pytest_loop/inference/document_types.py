@@ -92,7 +92,7 @@ DOCUMENT_TYPES = {
         ),
     ),
 }
-# Rules without a template: the words of the task say what it is, and else it is Markdown.
+# A document without a template: in the format that the task names, or else Markdown.
 _OTHER_DOCUMENT = DocumentType(
     DEFAULT_NAME,
     names=(

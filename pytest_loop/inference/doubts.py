@@ -71,7 +71,7 @@ class Doubts:
             yield Doubt(limit, NO_TESTS, is_warning=True)
 
     def build_tests_criterion(self, choice: Choice) -> Criterion | None:
-        """Build the criterion that tests exist, for a project in which none was found."""
+        """Build the criterion that tests exist; None if the project has tests, or folders that were not listed."""
         candidate = choice.chosen[0]
         has_tests = bool(self.project.find_tests() or self.project.unseen)
         return None if has_tests else build_tests_exist_criterion(candidate.family, (candidate.source,))

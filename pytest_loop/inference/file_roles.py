@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 _VERBS = (
     "add|append|put|regenerate|update|refresh|rewrite|rename|move|migrate|convert|adapt|edit|change|extend|adjust|"
     "create|replace|remove|delete|drop|bump|configure|correct|modify|mark|tighten|relax|re-?record"
-    # A test is usually fixed by an edit of the product, what stands in it by an edit there.
+    # To fix a test usually means to edit the product; to fix its expectations or fixtures means to edit the test.
     r"|(?:fix|repair)(?=\s(?:\S+\s){0,3}(?:expectations?|expected \w+|assertions?|fixtures?|typos?) in\b)"
 )
-# Behind these verbs "to" leads to a file that is edited; behind the others to what the edit is for.
+# After these verbs, "to" precedes a file to edit; after the others, it precedes the purpose of the edit.
 _MOVING = re.compile(r"add|append|put|rename|move|migrate|convert", re.I)
 _PURPOSE = re.compile(r"\bto\b", re.I)
-# Words behind which a clause names a condition or a reason, not what is to be edited.
+# After these words, a clause names a condition or a reason, not a file to edit.
 _CLAUSE_END = re.compile(
     r"[;\n]|[,.:]\s|\b(?:until|so that|such that|because|while|when|for|if|then|and fix"
     r"|according|to (?:satisfy|match|fit|follow|meet)|based on|against|like|per|that|as"
@@ -29,7 +29,7 @@ _PATH = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*\.?[\w-][\w.-]*\.\w+(?!\S*\s+(?:pa
 # Words for files that a program writes: a task may name their folder alone.
 _RECORDED = re.compile(r"\b(?:snapshots?|golden|cassettes?|recordings?|expected (?:files?|outputs?|results?))\b", re.I)
 _FOLDER = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+/?(?![\w./])")
-# Work that has to edit files which it rarely names.
+# Phrases for work whose files a task rarely names, with patterns of these files.
 _PHRASES = {
     re.compile(r"\bsrc[ -]?layout\b", re.I): ("pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
     re.compile(rf"\b(?:{_VERBS})\b[^,.;]*\bsnapshots?\b", re.I): ("__snapshots__/", "*.snap", "*.ambr"),
@@ -46,7 +46,7 @@ def find_named_files(task: str) -> tuple[str, ...]:
                 edited = _PURPOSE.split(edited)[0]
             paths = [match[0].rstrip(".") for match in _PATH.finditer(edited)]
             if not paths and _RECORDED.search(edited):
-                # A pattern with a wildcard is as strong as that of a file in the folder.
+                # A pattern that ends with `/**` has the priority of a file, one that ends with `/` a lower one.
                 paths = [f"{folder.rstrip('/')}/**" for folder in _FOLDER.findall(edited)]
             patterns += [f"/{path}" if "/" in path else path for path in paths]
     return tuple(dict.fromkeys(patterns))

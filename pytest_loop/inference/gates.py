@@ -51,8 +51,9 @@ def render_success_question(rules: int) -> str:
 def decide_gate(
     gate: Gate, shape: Shape, confirm: Confirm, *, is_agreed: bool, is_terminal: bool, skips_gates: bool = False
 ) -> GateDecision:
-    """Decide whether a run passes a gate, asks or stops; without a terminal only the draft is refused.
+    """Decide whether a run passes a gate, asks a person or is refused.
 
+    An unclear draft is always refused. Without a terminal, a draft that is not agreed is refused, and later gates pass.
     `skips_gates` comes from the words of the task: it skips questions during the run, never the one about the draft.
     """
     if shape is Shape.UNCLEAR:

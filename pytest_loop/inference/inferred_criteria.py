@@ -97,12 +97,12 @@ def parse_pytest_selection(
 
 
 def _format_target(target: str) -> str:
-    """Return a target for `tests`, where a plain word would be a mark."""
+    """Return a target for the check `tests`; a plain word gets a slash, because it would be read as a mark."""
     return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
 def limit_to_named_tests(criterion: Criterion, project: Project, names: Sequence[str]) -> Criterion:
-    """Limit the project's tests to files that bear one of these names, if there are any: `test_uc_1.py` for `UC-1`."""
+    """Limit the project's tests to files with one of these names, if there are any: `test_uc_1.py` for `UC-1`."""
     keys = [_squash(name) for name in names]
     paths = tuple(path for path in project.find_python_tests() if any(key in _squash(path) for key in keys))
     if not criterion.is_project_tests or not paths:
@@ -117,7 +117,7 @@ def _squash(text: str) -> str:
 
 
 def build_tests_exist_criterion(family: str, sources: tuple[SourceLine, ...]) -> Criterion | None:
-    """Build the criterion that tests exist; None for a language without usual places."""
+    """Build the criterion that tests exist; None if the usual places of tests in the language are unknown."""
     checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
     if not checks:
         return None
@@ -129,7 +129,7 @@ def build_tests_exist_criterion(family: str, sources: tuple[SourceLine, ...]) ->
 
 
 def build_change_criterion() -> Criterion:
-    """Build the criterion for a project in which nothing is verified: git sees a change."""
+    """Build the criterion that git sees a change, for a project in which nothing is verified."""
     command = "git diff --quiet HEAD"
     check = {"command": command, "expect_exit": 1}
     return Criterion("a.change.exists", f"something has changed (`{command}` ends with 1)", command, check)
@@ -171,8 +171,8 @@ def find_installed_tool(name: str) -> str | None:
 def adapt_to_installed_tools(criterion: Criterion, project: Project, find_tool: FindTool) -> Criterion:
     """Replace a command whose tool is absent, or else name the tool in the criterion.
 
-    Without tox or nox, pytest runs the project's tests directly; without pytest-cov, coverage measures by itself. Tests
-    that pytest collects need only its plugins.
+    Without tox or nox, pytest runs the project's tests directly; without pytest-cov, coverage runs pytest. Tests that
+    pytest collects need only its plugins.
     """
     is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
     required = (

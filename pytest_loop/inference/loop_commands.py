@@ -1,4 +1,4 @@
-"""Recognize a text that asks for a command around runs: `pause the loop` is no task."""
+"""Recognize a text that asks for a command about runs: `pause the loop` is no task."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OTHER_COMMAND = re.compile(r"ralph-(?:abort|resume|status)")
 
 @dataclass(frozen=True)
 class LoopCommand:
-    """A command around runs; `alias` is the run that it names, `next_task` a task that the text asks for besides."""
+    """A command about runs; `alias` is the run that it names, `next_task` a task that the text asks for as well."""
 
     name: str
     alias: str = ""

@@ -70,7 +70,7 @@ class NamedTool:
     start: int
 
     def is_called_by(self, command: str) -> bool:
-        """Return whether a command calls this tool, or is about the language of this name."""
+        """Return whether a command calls this tool; for `typescript`, any command of Node does."""
         if self.name == "typescript" and find_language(command) == "node":
             return True
         call = list(takewhile(lambda word: word[0] not in "-.", strip_wrappers(self.command)))

@@ -28,7 +28,7 @@ _SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
 )
 _HIDDEN_FOLDERS = split_names(".github .gitea .circleci .aiwg")
-# Folders of loops hold their state, except for the few files that people write there.
+# Folders in which loops keep their state; people write only a few files there.
 _LOOP_FOLDER = re.compile(r"\.(?:loop|ai-factory)(?:/|$)")
 _LOOP_FOLDERS_WITH_DOCUMENTS = split_names(
     ".loop .loop/shape .ai-factory .ai-factory/skill-context .ai-factory/skill-context/aif-loop"
@@ -56,7 +56,7 @@ class Project:
     """The files of a project by their paths from its root.
 
     `texts` holds the files that were read, `data` what they parse to, `problems` those that could not be read. In a
-    project that is not versioned, a change cannot be detected. `unseen` are folders behind the limit on files.
+    project that is not versioned, a change cannot be detected. `unseen` are folders that the limit on files left out.
     """
 
     files: frozenset[str] = frozenset()
@@ -86,14 +86,14 @@ class Project:
         return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned, unseen)
 
     def locate(self, path: str, pattern: str, after: str = "") -> SourceLine:
-        """Return the first line that matches a pattern behind a match of `after`; the first line if none does."""
+        """Return the line of the first match of `pattern` behind the first match of `after`; line 1 without a match."""
         text = self.texts[path]
         start = re.search(after, text, re.MULTILINE)
         match = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
         return SourceLine(path, text.count("\n", 0, match.start()) + 1 if match else 1)
 
     def find_by_name(self, *names: str) -> list[str]:
-        """Return the texts with one of these file names, the shallowest first."""
+        """Return the paths of read files with one of these file names, the shallowest first."""
         paths = (path for path in self.texts if PurePosixPath(path).name in names)
         return sorted(paths, key=lambda path: (path.count("/"), path))
 
@@ -175,7 +175,7 @@ def is_loop_file(path: str) -> bool:
 
 
 def _list_files(root: Path) -> tuple[list[str], list[str]]:
-    """Return the files of a project, the shallowest first, and the folders that were left out.
+    """Return the files of a project, the shallowest first, and the folders that the limit left out.
 
     Manifests and the roots of suites are near the root, so they come before the limit, however large a project is.
     """
@@ -209,7 +209,7 @@ def _may_enter(folder: str) -> bool:
 
 
 def _read_text(path: Path) -> str | None:
-    """Read a regular file that is not too large; bytes that are not UTF-8 are replaced."""
+    """Return the text of a file, with bytes that are not UTF-8 replaced; None for links, large and unreadable files."""
     try:
         if path.is_symlink() or not path.is_file() or _get_size(path) > MAX_FILE_SIZE:
             return None

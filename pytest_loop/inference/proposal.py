@@ -92,13 +92,13 @@ class Proposal:
 
     @property
     def missing_tool(self) -> str:
-        """A program or plugin that a criterion needs and that no agent would write; empty if all are installed."""
+        """The first missing program or plugin, or empty; paths and modules do not count: an agent may write them."""
         tools = (criterion.missing_tool for criterion in self.criteria)
         return next((tool for tool in tools if tool and "/" not in tool and " " not in tool), "")
 
     @property
     def needs_human_confirmation(self) -> bool:
-        """Whether a person has to confirm it even if inferred criteria were accepted in advance."""
+        """Whether a person has to confirm the proposal even if inferred criteria were accepted in advance."""
         has_problems = bool(self.warnings or self.unmeasured) or any(
             criterion.missing_tool for criterion in self.criteria
         )

@@ -66,7 +66,7 @@ _SENTENCE = re.compile(
 
 
 def parse_commands(completion: str) -> tuple[str, ...]:
-    """Return the commands of a completion that consists of nothing else."""
+    """Return the commands of a completion that consists only of commands; empty for any other completion."""
     text = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
     parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", text)
     are_commands = all(is_command(part) or _PROGRAM.match(part) for part in parts)

@@ -83,7 +83,7 @@ def _find_words(pattern: re.Pattern[str], text: str) -> str:
 
 
 def find_open_pre_checks(kind: UndoEffort, rules: Sequence[DraftRule]) -> tuple[str, ...]:
-    """Return the pre-checks that a draft does not meet, as far as its rules show; none unless it is hard to undo."""
+    """Return the pre-checks that a draft does not meet, as far as its rules show; empty unless the undo is hard."""
     if kind is not UndoEffort.HARD:
         return ()
     forbidden = sum(rule.must_not for rule in rules)

@@ -169,13 +169,13 @@ def build_shape_rules(shape: ShapeFile) -> Iterator[ProposedRule]:
 
 
 def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
-    """Build a rule that forbids something: its check passes if that is true, as with `eval` for `No eval`."""
+    """Build a must-not rule; its check passes if the forbidden statement is true: `eval` for `No eval`."""
     check: Any = build_quoted_check(text) or _NEGATION.sub("", text, count=1)
     return {"id": name, "description": text, "must_not": True, "check": check}
 
 
 def _build_check(criterion: str, kind: str, method: str) -> Any:
-    """Return a command if method or criterion is one, a manual check for observations, else a sentence to be judged."""
+    """Return a command if method or criterion is one, a manual check if a person decides, else a sentence to judge."""
     method_command = re.sub(rf"^\s*{re.escape(kind)}[\s:,;(-]*", "", method, flags=re.IGNORECASE)
     if check := build_quoted_check(method_command) or build_quoted_check(criterion):
         return check

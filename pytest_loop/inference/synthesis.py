@@ -249,13 +249,13 @@ class _Inference:
         ]
 
     def _find_coverage_goal(self, choice: Choice) -> CoverageGoal:
-        """Return the coverage that the task demands, or else the project's, or else more than there is."""
+        """Return the coverage that the task demands, or else the settings (not for a part), or else any increase."""
         part = find_part(self.task.request, self.project)
         configured = None if part else read_coverage_threshold(self.project, choice.chosen[0].folder)
         return CoverageGoal(self.intent.threshold or configured, part)
 
     def _list_additions(self, choices: Sequence[Choice]) -> Iterator[Criterion]:
-        """Yield criteria without a command: tests for new code exist, and the completion in the task's words."""
+        """Yield criteria without a command: tests for new code exist, and a completion that nothing measures."""
         if self.intent.goal is Goal.IMPLEMENT_FEATURE:
             yield from filter(None, map(self.doubts.build_tests_criterion, choices))
         if self.doubts.has_unmeasured_completion:
@@ -283,7 +283,7 @@ class _Inference:
 
 
 def _classify_task_command(command: str, intent: Intent) -> Purpose:
-    """Classify a command of the task; with a threshold, one that measures coverage has to reach it."""
+    """Return the purpose of a command of the task: COVERAGE if a threshold applies to it, TEST if it is unknown."""
     if intent.threshold and "--cov" in command:
         return Purpose.COVERAGE
     return classify_command(command) or Purpose.TEST

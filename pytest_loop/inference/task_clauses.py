@@ -6,7 +6,7 @@ import re
 
 from pytest_loop.inference.task_intent import is_measured
 
-# The beginning of a clause: "a worker that must stop after 3 cycles" limits no run.
+# The beginning of a clause; a limit elsewhere is part of the task: "a worker that must stop after 3 cycles".
 CLAUSE = r"(?:^|(?<=[\s,;.:(])(?:and|then|but|please)\s+|(?<=[,;.:(\n])\s*|[-\u2013\u2014]\s+)"
 _REACH = 200
 _LOOP_CONDITION = re.compile(r"\buntil\s+(?:\w+\s+){0,3}(?:green|pass(?:es)?|clean)\s*$", re.IGNORECASE)

@@ -146,7 +146,7 @@ class Intent:
 
 
 def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
-    """Classify a task; its completion decides before its verbs."""
+    """Classify a task: first by what its completion measures, then by what the task measures, last by its verbs."""
     goal, purposes, words = _find_goal(task, completion)
     is_large = goal is Goal.REGRESSION_GATE and words and _LARGE.search(task)
     return Intent(
@@ -232,7 +232,7 @@ PATH = re.compile(f"{_PATH}|{_FILE}")
 _COMMON_WORDS = split_names("build flow next go tap pest vale trial karma")
 _TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _COMMON_WORDS
 
-# Words that name everything.
+# Words too general to name an object.
 _GENERIC = split_names(
     "code codebase app application project repo repository it this that them they everything all things thing stuff "
     "software system program product quality src lib test tests main index core common utils util helpers package "

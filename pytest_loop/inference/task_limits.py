@@ -36,7 +36,7 @@ _TIME_LIMITS = tuple(
 )
 # Loops of other tools count their time limit in minutes.
 _TIME_FLAG = re.compile(r"(?<!\S)--(?:timeout|max-wall-clock-minutes)[ =](?P<count>\d{1,6})(?!\S)", re.IGNORECASE)
-# Between these words and a time, the time is a property of the software.
+# After these words, a time is a property of the software, not a limit of the run.
 _DURATION = re.compile(
     r"\b(?:(?:finish|complet|end|last|respon|return|load|start|expir|time[sd]? out|execut|answer|take|run)\w{0,5}"
     r"|is|are|be|stays?)\s*$",
@@ -45,7 +45,7 @@ _DURATION = re.compile(
 
 
 def extract_iteration_limit(text: str) -> tuple[str, int | None]:
-    """Return the text without its iteration limit, and the limit; zero is no limit."""
+    """Return the text without its iteration limit, and the limit; None for no limit or zero."""
     text = _EITHER.sub(r"\1, stop after ", text)
     for pattern in _ITERATION_LIMITS:
         if (match := pattern.search(text)) and (limit := _parse_count(match["count"])):
@@ -54,7 +54,7 @@ def extract_iteration_limit(text: str) -> tuple[str, int | None]:
 
 
 def extract_time_limit(text: str) -> tuple[str, int | None]:
-    """Return the text without its time limit, and the limit in seconds; a time of the software is none."""
+    """Return the text without its time limit, and the limit in seconds; None if a time only describes the software."""
     if (match := _TIME_FLAG.search(text)) and int(match["count"]):
         return cut(match), int(match["count"]) * 60
     for match in chain.from_iterable(pattern.finditer(text) for pattern in _TIME_LIMITS):

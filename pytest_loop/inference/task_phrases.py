@@ -46,7 +46,7 @@ class ParsedTask:
 
 
 def parse_task(text: str) -> ParsedTask:
-    """Parse a text; without any of the known phrases it is the task as it stands."""
+    """Parse a text into a task and its conditions; a text without known phrases is the task, unchanged."""
     stripped = text.strip()
     rest, alias = _extract_alias(stripped)
     rest, limit = extract_iteration_limit(rest)
@@ -73,7 +73,7 @@ def parse_task(text: str) -> ParsedTask:
 
 
 def add_task(parsed: ParsedTask, text: str) -> ParsedTask:
-    """Parse the task that was asked for afterwards; what the first text said about the run still holds."""
+    """Parse the user's answer to the question for the task; keep conditions of the first text that it does not set."""
     added = parse_task(text)
     return replace(
         added,

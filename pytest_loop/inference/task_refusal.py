@@ -65,14 +65,14 @@ class Refusal:
 
 
 def refuse_command(task: ParsedTask, command: LoopCommand) -> Refusal:
-    """Refuse a text that asks for a command around runs, and name the command."""
+    """Refuse a text that asks for a command about runs, and name the command line to type."""
     start = shlex.join(["pytest", "--loop-task", command.next_task])
     after = f", then {start}" if command.next_task else ""
     return Refusal(f"`{shorten(task.text)}` is a command, not a task: type {command.line}{after}")
 
 
 def find_gaps(task: ParsedTask, intent: Intent) -> tuple[str, ...]:
-    """Return what a task lacks to be measured."""
+    """Return what a task lacks to be measured; empty if it lacks nothing."""
     if task.needs_context:
         return ("what to do: there is no conversation here that the words could point to",)
     gaps = []
@@ -93,7 +93,7 @@ def _is_vague(condition: str) -> bool:
 
 
 def _find_vague_condition(task: str) -> str:
-    """Return the text after `until` if it consists of praise only."""
+    """Return the text after `until` if it consists of praise only; empty if not."""
     for until in _UNTIL.finditer(task):
         condition = until["condition"].strip()
         is_waiting = _WAITING.search(task[max(0, until.start() - 20) : until.start()])
@@ -149,7 +149,7 @@ class TaskAdvisor:
                     yield f"{shorten(self.task.task)} until `{command}` passes"
 
     def _list_commands(self, purpose: Purpose) -> list[str]:
-        """Return commands of the project, or else the usual one if it fits: no tests for failing tests."""
+        """Return commands of the project, or else the usual one if it fits, but not to fix failing tests."""
         goal = self.intent.goal
         lacks_tests = goal is Goal.TEST_PASS and not self.project.find_tests()
         commands = [

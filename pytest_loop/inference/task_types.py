@@ -51,7 +51,7 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _JOINED = re.compile(r"\s*(?:\+|&|,|\band\b|\bplus\b|\bas well as\b)\s*(?:(?:and|also|then)\s+)?", re.IGNORECASE)
-# Words with which no noun phrase begins: without a verb that writes, they are verbs.
+# Words that begin no noun phrase: at the beginning of one, they are verbs for other work.
 _OTHER_VERBS = re.compile(
     r"(?:fix|repair|mend|debug|resolve|refactor|clean|simplify|rename|move|migrate|upgrade|convert|port|bump|implement"
     r"|build|make|get|let|keep|run|test|check|verify|validate|lint|format|parse|load|read|review|remove|delete|drop"
@@ -69,8 +69,8 @@ _BARE_SPEC = re.compile(rf"\b{_SPEC}$", re.IGNORECASE)
 class TaskType:
     """The template for a task, and the words that name it.
 
-    It is certain if the task asks for such a document; else it counts only if the project says nothing about when the
-    task is done. It is exact if the user named it with a flag: no rules are made of the task's words.
+    A type that is not certain counts only if the project does not say when the task is done. An exact one was named
+    with a flag: no rules are made of the task's words.
     """
 
     template: str
@@ -103,7 +103,7 @@ def is_edit_of_existing(task: str) -> bool:
 
 
 def _list_phrases(task: str) -> list[str]:
-    """Return the noun phrases of what a task writes: `a README`, `OpenAPI 3.1 spec`; none if it does something else."""
+    """Return the noun phrases of what a task writes: `a README`, `OpenAPI 3.1 spec`; empty for other work."""
     sentence = _SENTENCE.match(task)
     if sentence is None:
         return []
@@ -111,7 +111,7 @@ def _list_phrases(task: str) -> list[str]:
     parts = [part for part in _JOINED.split(phrase) if part]
     if any(_OTHER_VERBS.match(part) for part in parts):
         return []
-    if sentence["change"]:  # of what exists: a document must have a name, and settings belong to the project
+    if sentence["change"]:  # a change of a document must name it; settings belong to the project
         return [part for part in parts if _NAMED.search(part)]
     has_unknown_verb = sentence.start("phrase") == 0 and _DETERMINER.search(f" {_drop_article(phrase)} ")
     return [] if has_unknown_verb else parts

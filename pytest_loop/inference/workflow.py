@@ -32,7 +32,7 @@ _INSTRUCTIONS = {
     Workflow.REFACTOR: "Delete before you redesign: remove what is not used, merge what exists twice. Only then change "
     "the structure of the rest, in steps after each of which everything still passes.",
 }
-# Words that only describe a subject: a page about errors is new work.
+# The word error, unless it describes a subject: a page about errors is new work.
 _ERRORS = r"(?<!handle )(?<!handling )errors?(?! (?:handling|responses?|codes?|messages?|pages?|classes))"
 _PARTS = r"(?:function|method|class|module|helper|component|package|base class|interface|constant)s?"
 _PATTERNS: dict[Workflow, str] = {
@@ -50,8 +50,7 @@ _FAILING = (Goal.TEST_PASS, Goal.LINT_CLEAN, Goal.TYPE_CLEAN, Goal.BUILD_PASS, G
 def classify_workflow(task: str) -> Workflow:
     """Return the workflow of the first word that names one.
 
-    Without such a word, a goal that fails until it is fixed means DEBUG, and everything else is new: REFACTOR has to be
-    asked for.
+    Without such a word, return DEBUG for a goal that fails until it is fixed, and BUILD for every other.
     """
     matches = [
         (match.start(), workflow)

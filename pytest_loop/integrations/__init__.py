@@ -1,1 +1,1 @@
-"""Bring the judge into other tools: clients of agents and MCP servers. Imported only on request."""
+"""Connect clients of agents to the judge by hooks, skills and an MCP server. Imported only on request."""

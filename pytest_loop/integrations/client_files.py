@@ -15,7 +15,7 @@ SERVER = "pytest-loop"
 GATE = "--loop-gate"
 EXTRA_HINT = "the MCP server needs the extra: pip install 'pytest-agent-loop[mcp]'"
 _SECONDS = 600
-# Outside of a repository it stays where it is.
+# Outside of a repository, the folder stays the same: the argument of `cd` is empty.
 _GO_TO_TOP = 'cd "$(git rev-parse --show-toplevel)"'
 # Codex's table of MCP servers is the only part of a client that is not JSON.
 TABLE = f"[mcp_servers.{SERVER}]"
@@ -23,9 +23,9 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` gets the shell line of the gate or of the MCP server.
+    """An entry of a JSON file; `make` builds it from the shell line of the gate or of the MCP server.
 
-    `has_comments`: the client reads comments in this file, so that a file with some is not broken.
+    `has_comments`: the client allows comments in this file; in other files, they are an error.
     """
 
     path: str
@@ -162,8 +162,8 @@ CLIENTS = {
 def make_shell_line(words: str, root: Path, *, is_user: bool) -> str:
     """Return the shell line that runs a module of this environment in the project, from any folder of it.
 
-    A client may have been started in a subfolder, and without the environment. The line for all projects of a user
-    takes the environment that is active.
+    The client may start in a subfolder and without the environment. With `is_user`, the line serves all projects of a
+    user: it runs in the repository of the current folder, with the active environment.
     """
     if is_user:
         return f"{_GO_TO_TOP} && python -m {words}"
@@ -176,7 +176,7 @@ def make_shell_line(words: str, root: Path, *, is_user: bool) -> str:
 
 
 def find_git_root(folder: Path) -> Path | None:
-    """Return the top folder of the repository that a folder is in."""
+    """Return the top folder of the repository that a folder is in; None outside of a repository."""
     try:
         result = subprocess.run(
             ["git", "rev-parse", "--show-toplevel"],  # noqa: S607 - the user's git

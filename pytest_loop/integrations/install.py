@@ -72,7 +72,7 @@ class Installation:
     is_user: bool = False
 
     def plan(self, client: str, *, is_removal: bool) -> dict[str, tuple[str, str]]:
-        """Return the text of every file that changes, before and after; empty if there is no file."""
+        """Return the texts before and after of every file that changes, by its path; an empty text means no file."""
         texts: dict[str, tuple[str, str]] = {}
         for part in CLIENTS[client].parts:
             if is_removal and isinstance(part, SkillPart) and self._is_shared(part, client):
@@ -102,19 +102,19 @@ class Installation:
             require_plain_json(text, path)
         entry = part.make(self._make_gate_line() if part.is_gate else self._make_server_line())
         if is_removal and entry.keys == ("version",):
-            return text  # the version of a file stays as long as the file
+            return text  # the file needs its version until the file is removed
         text = (remove_entry if is_removal else set_entry)(text, entry, path)
         return "" if is_removal and text.strip() and load_json(text) == {"version": 1} else text
 
     def _make_gate_line(self) -> str:
-        """Return the line of the Stop hook; where pytest cannot start, the agent may stop."""
+        """Return the shell line of the Stop hook; it lets the agent stop if pytest cannot start."""
         return f"{make_shell_line(f'pytest {GATE}', self.folder, is_user=self.is_user)} || echo '{{}}'"
 
     def _make_server_line(self) -> str:
         return make_shell_line("pytest_loop mcp", self.folder, is_user=self.is_user)
 
     def _make_table(self) -> str:
-        """Return Codex's table of the MCP server; an evaluation may take longer than Codex waits by default."""
+        """Return Codex's table of the MCP server, with timeouts long enough for an evaluation."""
         line = json.dumps(self._make_server_line())
         return f'{TABLE}\ncommand = "sh"\nargs = ["-c", {line}]\nstartup_timeout_sec = 60\ntool_timeout_sec = 600\n'
 
@@ -128,7 +128,7 @@ class Installation:
 
 
 def _replace_table(text: str, table: str, path: str) -> str:
-    """Return a TOML text with our table, which stands at its end unless it is there already."""
+    """Replace our table in a TOML text, or append it if it is missing; an empty `table` removes it."""
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

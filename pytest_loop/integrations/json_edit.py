@@ -26,7 +26,7 @@ class BrokenConfigurationError(LoopError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A value at a path of keys; with `mark`, it is the item of a list there that contains this text."""
+    """A value at a path of keys; with `mark`, an item of the list at that path, recognized by this text in it."""
 
     keys: tuple[str, ...]
     value: Any
@@ -78,7 +78,7 @@ def remove_entry(text: str, entry: Entry, name: str) -> str:
 
 
 def load_json(text: str) -> Any:
-    """Return the value of a JSON text; comments and commas after the last member are left out."""
+    """Return the value of a JSON text; comments and commas after the last member are ignored."""
     return json.loads(_blank_comments(text))
 
 
@@ -112,7 +112,7 @@ def _parse(text: str, name: str) -> Any:
 
 
 def _find_deepest(node: Any, keys: Sequence[str]) -> tuple[Any, int]:
-    """Return the deepest node at a path of keys, and how many of them lead to it."""
+    """Follow the keys as far as they exist; return the last node, and the number of keys that were followed."""
     for depth, key in enumerate(keys):
         children = node.value if isinstance(node, yaml.MappingNode) else []
         child = next((value for name, value in children if name.value == key), None)

@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def change_limit(store: Store, text: str, alias: str) -> str:
-    """Ask a run to change its limits, and return a confirmation; an agent of a run must not do that."""
+    """Ask a run to change its limits, and return a confirmation; raises `StateError` if an agent of a run asks."""
     if os.environ.get(process_marks.MARK):
         raise StateError("a run is at work here: only a person changes its limits")
     limits = parse_new_limits(text)

@@ -39,7 +39,7 @@ _SECONDS = 600
 
 
 def main(words: Sequence[str]) -> int:
-    """Serve until the client leaves; the words are further arguments of pytest, such as paths."""
+    """Serve until the client disconnects, and return the exit code; `words` are arguments of pytest, such as paths."""
     if "-h" in words or "--help" in words:
         print(_USAGE)
         return 0
@@ -71,7 +71,7 @@ class Runs:
         return Store(self.settings.root, self.settings.start.dir)
 
     def make_draft(self, task: str) -> str:
-        """Return the draft of a run, and the command with which a person starts it; or why there is none."""
+        """Return the draft of a run, and the command with which a person starts it, or else the error."""
         draft = self._call("pytest", f"--loop-task={task}")
         if draft.startswith("ERROR: "):
             return draft
@@ -84,7 +84,7 @@ class Runs:
         return self._call("pytest_loop", "stop", *_select_run(run), "--", reason or "an agent asked for it")
 
     def read_diff(self, run: str) -> str:
-        """Return the change of a run so far."""
+        """Return the change of a run so far; empty if none is recorded yet."""
         files = find_run(self.store, run)
         return files.artifact.read_text(encoding="utf-8", errors="replace") if files.artifact.is_file() else ""
 
@@ -98,7 +98,7 @@ class Runs:
         return Redactor(os.environ)(json.dumps([event.model_dump(mode="json") for event in history.events]))
 
     def _call(self, module: str, *words: str) -> str:
-        """Return the output of a command, else its error; without a terminal, it cannot confirm anything."""
+        """Run a command without a terminal, so that it cannot confirm; return its output, or else its errors."""
         result = subprocess.run(
             [sys.executable, "-m", module, *words],
             cwd=self.settings.folder,

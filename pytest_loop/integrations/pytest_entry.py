@@ -20,7 +20,7 @@ def call_with_settings(arguments: Sequence[str], function: Function) -> int:
 
 @dataclass(frozen=True)
 class _Entry:
-    """The plugin that calls the function, with the real standard streams."""
+    """Plugin that calls the function with uncaptured standard streams, and exits pytest with its result."""
 
     function: Function
 

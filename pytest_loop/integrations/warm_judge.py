@@ -1,4 +1,4 @@
-"""Judge the project again and again for a server: warm sessions, and what changed between two of them."""
+"""Judge the project in warm sessions for a server, and report what changed since the call before."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WarmJudge:
 
     def __post_init__(self) -> None:
         self.sessions = SessionFactory(self.settings, lambda line: print(line, file=sys.stderr))
-        self.sessions.cache_bytecode(is_new=False)  # Python's own takes two edits within a second for one
+        self.sessions.cache_bytecode(is_new=False)  # Python's own misses the second of two edits in a second
 
     def close(self) -> None:
         self.sessions.close()
@@ -58,7 +58,7 @@ class WarmJudge:
                 return {"passed": None, "reason": f"nothing could be judged: {error}"}
 
     def list_rules(self) -> list[Data]:
-        """Return the rules with their last verdicts; judge first if that was not done yet."""
+        """Return the rules with their last verdicts; judge before the first call, and return why if that fails."""
         answer = self.evaluate() if self._last is None else {}
         if self._last is None:
             return [answer]

@@ -26,7 +26,7 @@ def find_candidates(project: Project) -> list[CommandCandidate]:
 
 
 def _join_reports(candidates: Iterable[CommandCandidate]) -> Iterator[CommandCandidate]:
-    """Join `coverage run` with the report after it, or add one: alone it prints no number."""
+    """Join each `coverage run`, which prints no number, with the report after it; add a report if there is none."""
     measurement: CommandCandidate | None = None
     for candidate in candidates:
         words = strip_wrappers(candidate.command)[:2]

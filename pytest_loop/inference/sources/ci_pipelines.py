@@ -97,8 +97,8 @@ def _mark_expressions(script: str, matrix: _Matrix) -> str:
 def expand_matrix(command: str, matrix: _Matrix) -> list[str]:
     """Return the local commands for a command with marked expressions.
 
-    The name of a script becomes one command for each value of the matrix; other expressions are left out with their
-    flags. Without a value for a part of a word there is no command.
+    The name of a script becomes one command for each value of the matrix. An expression inside a word becomes its first
+    value; without one, the result is empty. Other expressions are left out, with the flag before them.
     """
     commands = [""]
     words: list[str] = []

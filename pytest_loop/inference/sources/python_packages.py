@@ -26,13 +26,13 @@ _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini"
 _REQUIREMENT_FILE = re.compile(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt")
 _PYTEST_REQUIRED = r"^pytest\b|[\"'\s]pytest\b"
 _PYTEST_COV = "pytest --cov --cov-report=term"
-# Without settings for coverage, every file that is imported would count, also of other projects.
+# Without settings, coverage would count every imported file, also of other projects: limit it to this folder.
 _PYTEST_COV_OF_PROJECT = "pytest --cov=. --cov-report=term"
 _PYTEST_COV_REQUIRED = r"\bpytest-cov\b"
 
 
 class _Tool(NamedTuple):
-    """A tool, its table in pyproject.toml, and its other files with a section; without one, the whole file counts."""
+    """A tool, its table in pyproject.toml, and pairs of another file and its section, empty for the whole file."""
 
     command: str
     table: str
@@ -138,7 +138,7 @@ class _Package:
             yield self._build_candidate(_PYTEST.command, Purpose.TEST, self.first_file, is_guess=True)
 
     def _locate_requirement(self) -> SourceLine | None:
-        """Return the place that requires pytest, or else a conftest file."""
+        """Return the line that requires pytest, or else a conftest file; None without either."""
         for path, text in self.project.texts.items():
             is_here = get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2])
             if is_here and re.search(_PYTEST_REQUIRED, text, re.MULTILINE):
