@@ -1,4 +1,4 @@
-"""`python -m pytest_loop` is `pytest-loop`."""
+"""Run the command `pytest-loop` as `python -m pytest_loop`."""
 
 from pytest_loop.cli.console_script import main
 

@@ -1,4 +1,4 @@
-"""Exceptions by whose fault they are."""
+"""The exceptions of the package, one class per cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CheckError(LoopError):
 
 
 class NotJudgedError(LoopError):
-    """No agent and no user can judge this rule here: it is an assumption until one does."""
+    """No agent and no user can judge this rule here: the rule stays an assumption until one of them does."""
 
 
 class NothingToJudgeError(LoopError):

@@ -84,7 +84,7 @@ def _belongs_to_run(config: pytest.Config) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say which options are old names or have no effect, if there are any."""
+    """Print a hint for each option that has an old name or no effect."""
     config = session.config
     reporter: Any = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput") or _belongs_to_run(config):
@@ -192,7 +192,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Judge the rest if only rule files could not be collected."""
+    """Run the collected items despite collection errors if each error is that of a rule file."""
     if session.testsfailed:
         from pytest_loop.rules.items import BAD_FILE_COUNT
 
@@ -216,7 +216,7 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
     if note is None:
         return None
     if note["shown"] == "passed" and _is_hidden(config):
-        return "passed", "", ""  # letters that no user sees cost time
+        return "passed", "", ""  # hidden output: printing letters costs time
     from pytest_loop.show.report_status import choose_report_status
 
     return choose_report_status(note, config.get_verbosity())

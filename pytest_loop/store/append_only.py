@@ -19,7 +19,7 @@ class AppendOnlyFile:
         self._length = 0
 
     def append(self, data: bytes) -> str:
-        """Append bytes and flush them to disk; return how another process changed the file since the last call."""
+        """Append bytes and flush them to disk; return what another process did to the file, or an empty string."""
         if self._descriptor < 0:
             if not self.path.exists():  # create it together with its first bytes
                 disk.write_atomically(self.path, data)

@@ -67,7 +67,7 @@ def _count_verdicts(evaluation: dict[str, Any]) -> dict[str, Any]:
 def prepare_state(state: RunState, rule_file: Path, project: Path) -> RunState:
     """Return a state that can be resumed: with the path of its artifact, and with its rules as a rule file.
 
-    Like inferred rules, these are judged in the project's folder.
+    Sessions judge the rule file with the project as root folder, as they do with inferred rules.
     """
     artifact = rule_file.with_name("artifact.md")
     prefix = _format_path(rule_file, project)

@@ -142,7 +142,7 @@ def _add_unreadable_lines(numbers: list[int], history: History) -> None:
 
 
 def _add_events(events: list[tuple[Event, str]], number: int, history: History) -> None:
-    """Add events; from the first one written here on, each must name the hash of the one before it."""
+    """Add events; record damage if one, from the first with a `prev` hash on, does not name the hash before it."""
     for event, event_hash in events:
         previous = (event.model_extra or {}).get("prev")
         if previous is None and history.is_chained:
@@ -190,7 +190,7 @@ def is_signed(history: History) -> bool:
 
 
 def fold_events(history: History) -> RunState | None:
-    """Return the state that the events lead to, from the last complete state on; None if that is not certain."""
+    """Return the state after all events since the last undamaged complete state; None without one, or on a conflict."""
     for index in reversed(range(history.undamaged_from, len(history.events))):
         payload = history.events[index].payload
         if isinstance(payload, RunStarted):

@@ -43,7 +43,7 @@ class Lock:
         return self._descriptor >= 0
 
     def acquire(self, timeout: float = TIMEOUT) -> None:
-        """Take the lock, or raise `BusyError`; `find_owner` in another process may hold it for a moment."""
+        """Take the lock, or raise `BusyError` after `timeout`; `find_owner` elsewhere may hold it briefly."""
         if not wait_until(self._try_acquire, timeout):
             raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
 

@@ -1,4 +1,4 @@
-"""The answer of an agent until its event is in the history: after a crash the agent is not called again."""
+"""Keep the answer of an agent until its event is in the history, so that no crash makes a second call necessary."""
 
 from __future__ import annotations
 

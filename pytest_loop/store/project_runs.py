@@ -17,7 +17,7 @@ from pytest_loop.store.run_files import RunFiles
 MAX_ACTIVE_RUNS = 4
 ALIAS_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{1,62}[a-z0-9]")
 ALL_RUNS = "all"
-# The folder of runs that is made for them alone, and what git ignores in it.
+# The folder that holds nothing but runs, and the patterns of its `.gitignore`.
 _OWN_FOLDER = ".loop"
 _IGNORED = b"*\n!/shape/\n!/shape/**\n"
 
@@ -124,7 +124,7 @@ class Store:
                 raise StateError(f"another run was given the name {files.alias!r} just now: use --loop-alias")
 
     def _write_gitignore(self) -> None:
-        """Keep git from listing runs; the shape that a person wrote stays visible."""
+        """Make git ignore all runs, but not the folder `shape`, which a person writes."""
         path = self.root / ".gitignore"
         if self.root.name == _OWN_FOLDER and not path.exists():
             disk.write_atomically(path, _IGNORED)
@@ -173,7 +173,7 @@ class Store:
     def _move_pointer(self, ended_alias: str) -> None:
         """Point to another active run, or delete the pointer if there is none.
 
-        A run that has just ended may still be locked by its process, and does not look at the pointer again.
+        Leave out the run that has just ended: its process may still hold the lock, so that it seems active.
         """
         others = [run for run in self.list_busy_runs() if run.alias != ended_alias]
         states = [state for run in others if (state := read_state(run)) and not state.is_over]

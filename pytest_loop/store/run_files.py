@@ -1,4 +1,4 @@
-"""The files of one run: artifact first, event second, snapshot last.
+"""The files of one run, written in this order: artifact, event, snapshot.
 
 An event promises that its files exist, and `run.json` can be made again from the history. Every write is flushed to the
 disk before the next one. Beside the four files there may be a lock, a request to stop or to pause, and the pending
@@ -138,7 +138,7 @@ class RunFiles:
             self.folder.parent.rmdir()
 
     def write_answer(self, payload: EditPayload, text: str, path: Path) -> EditPayload:
-        """Write the answer of an agent; return the payload of its event, with the hash of the artifact."""
+        """Save an agent's answer as pending and write its artifact; return the payload with the artifact's hash."""
         data = text.encode("utf-8", "replace")
         payload = payload.model_copy(update={"artifact_hash": hashlib.sha256(data).hexdigest()})
         disk.make_folder(self.folder)

@@ -1,4 +1,4 @@
-"""Sign what a run remembers with a secret outside of the project, so that a rewritten history is noticed."""
+"""Sign events and snapshots with a secret outside of the project, so that a rewritten history is noticed."""
 
 from __future__ import annotations
 

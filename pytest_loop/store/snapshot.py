@@ -83,7 +83,7 @@ def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
 class SnapshotEncoder:
     """Encode states; task and criteria never change and are encoded once.
 
-    `raw` is the file as it was read, whose keys of other tools stay.
+    `raw` is the content that was read; its keys of other tools are kept.
     """
 
     def __init__(self, signer: Signer, raw: dict[str, Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The number of times in a row that the stop hook kept an agent from stopping, one file per agent session."""
+"""Count how often in a row the Stop hook kept an agent from stopping, in one file per conversation of the agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDER = ".gate"
 
 
 class BlockCounter:
-    """The counter of one agent session; a session that may stop has no file."""
+    """The counter of one conversation of an agent; a conversation that may stop has no file."""
 
     def __init__(self, root: Path, session: str) -> None:
         name = hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:32]

@@ -29,7 +29,7 @@ _CLASSES_BY_KIND = {
 
 
 def parse_payload(kind: str, data: Mapping[str, Any]) -> Payload:
-    """Return the payload of an event; data of an unknown kind, or in another tool's form, is kept as it is."""
+    """Return the typed payload of an event; an `OtherPayload` if its kind is unknown or its data is invalid."""
     for payload_class in _CLASSES_BY_KIND.get(kind, ()):
         if not payload_class.markers or any(marker in data for marker in payload_class.markers):
             try:
@@ -40,7 +40,7 @@ def parse_payload(kind: str, data: Mapping[str, Any]) -> Payload:
 
 
 class TypedPayload(Value):
-    """The name of a kind, and the payload that belongs to it."""
+    """Parse `payload` into the class that belongs to the kind named `event`."""
 
     event: str
     payload: Payload = Field(default_factory=OtherPayload)
@@ -82,7 +82,7 @@ class Event(TypedPayload):
 
     @classmethod
     def create(cls, state: RunState, payload: Payload, ts: str) -> Event:
-        """Return the event of a payload in the current step; the baseline of an experiment is iteration 0."""
+        """Return the event that records a payload at the current place; a baseline gets iteration 0."""
         return cls(
             ts=ts,
             run_id=state.run_id,

@@ -54,7 +54,7 @@ class MeasurementDone(EvaluationDone):
 class BaselineDone(MeasurementDone):
     """The measurement before the first edit, as iteration 0, and the hypothesis about it.
 
-    Sessions after it may load no other `plugins`.
+    `plugins` are the only ones that later sessions may load.
     """
 
     kind = Kind.BASELINE_DONE

@@ -54,7 +54,7 @@ class RunDecision(Value):
 
 
 def _parse_decision(value: Any) -> Any:
-    """Return None for a decision in the form of another tool."""
+    """Return the decision, or None if it is invalid, as those of other tools may be."""
     try:
         return RunDecision.model_validate(value)
     except ValidationError:

@@ -20,7 +20,7 @@ _MAX_SECONDS = 1e9
 
 
 def _parse_seconds(value: Any) -> float | None:
-    """Return None for a duration that is negative, too long, or no number."""
+    """Return a duration in seconds, or None if it is negative, too long, or no number."""
     is_number = isinstance(value, (int, float)) and 0 <= value < _MAX_SECONDS
     return float(value) if is_number else None
 
@@ -123,8 +123,8 @@ class CandidateResult(Value):
 class EditPayload(StepPayload):
     """An edit by an agent: its report, its `change`, and all files that were `changed` since the run began.
 
-    `error` is the reason why the agent failed after the edit, which is judged all the same. `rewritten` is the file
-    that it wrote most often, if that was more than once, and `rewrites` how often.
+    `error` is why the agent failed after the edit; the edit is evaluated nevertheless. `rewritten` names the file that
+    the agent wrote most often, if more than once, and `rewrites` counts its writes.
     """
 
     artifact_hash: str | None = None
@@ -161,7 +161,8 @@ class ChecksPrepared(StepPayload):
 class EvaluationDone(Evaluation, StepPayload):
     """The evaluation itself, and the decision that follows from it.
 
-    `verdicts` has the ids of all rules by verdict and severity. `rewrites` is how often one file was written before it.
+    `verdicts` has the ids of all rules by verdict and severity. `rewrites` is how often one file was
+    written before this evaluation.
     """
 
     kind = Kind.EVALUATION_DONE
@@ -195,7 +196,7 @@ class IterationAdvanced(Payload):
 
 
 class PhaseError(StepPayload):
-    """A step that failed; a final error is not tried again. `findings` are edits that were put back after it."""
+    """A failed step; after a `final` error there is no retry. `findings` are edits put back after the failure."""
 
     kind = Kind.PHASE_ERROR
     is_error = True
@@ -214,7 +215,7 @@ class StopRequested(Payload):
 
 
 class LimitsRaised(Payload):
-    """Limits that were raised; a lower one changes nothing, unless it `is_exact`."""
+    """New limits of a run; a value below the current limit is ignored unless `is_exact` is true."""
 
     kind = Kind.LIMITS_RAISED
     max_iterations: Count = 1
@@ -228,9 +229,9 @@ class LimitsRaised(Payload):
 
 
 class Answered(LimitsRaised):
-    """An answer to the question of a stopped run, with room for one more iteration where a limit ended it.
+    """An answer to the question of a stopped run; a limit that ended the run is raised for one more iteration.
 
-    `confirmed` are manual rules that it confirms, `unseal` patterns of files that it allows to edit.
+    `confirmed` are manual rules that the answer confirms, `unseal` patterns of sealed files that agents may now edit.
     """
 
     kind = Kind.ANSWERED
@@ -241,7 +242,7 @@ class Answered(LimitsRaised):
 
 
 class EndPayload(Payload):
-    """Why a run ended; the last four fields are set if a budget is used up."""
+    """The reason why a run ended; the fields from `completed_phase_seconds` on are set only if a budget is used up."""
 
     reason: str | None = None
     decision: OptionalDecision = None

@@ -1,4 +1,4 @@
-"""The contract of tests that an agent writes for a task: they assert behaviour, and fail because it is missing."""
+"""Check tests that an agent writes for a task: they must assert behaviour, and fail because it does not exist yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def check_test_source(source: str) -> str:
-    """Return why the source of a test module is no acceptance test; empty if it may be one."""
+    """Return why a test module cannot serve as an acceptance test; empty if it can."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
@@ -40,7 +40,7 @@ def _list_imported_names(tree: ast.AST) -> Iterator[str]:
 
 
 def _asserts_behaviour(test: ast.FunctionDef | ast.AsyncFunctionDef, imported: Collection[str]) -> bool:
-    """Return whether a test asserts something, and uses what was imported or a fixture."""
+    """Return whether a test asserts something, and uses an imported name or a fixture."""
     arguments = {argument.arg for argument in (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)}
     used = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     return any(map(_is_assertion, ast.walk(test))) and bool(used & {*imported, *arguments})
@@ -57,7 +57,8 @@ def _is_assertion(node: ast.AST) -> bool:
 def explain_wrong_failure(output: str, source: str, expected_modules: Collection[str]) -> str:
     """Return why a test fails for another reason than the missing work; empty if it fails for the right one.
 
-    `expected_modules` may be missing: modules of the project, and words of the task, in lower case.
+    A failed import counts as missing work if the module is in `expected_modules`: modules of the project, and words
+    of the task, in lower case.
     """
     if fixture := _MISSING_FIXTURE.search(output):
         return f"there is no fixture {fixture[1]!r}"

@@ -13,7 +13,7 @@ from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.core.text.signature import compute_fingerprint
 
-# Characters stored of each failure; fewer where there are many.
+# Limits of the details that an evaluation stores, in characters: for one rule at most, at least, and for all rules.
 MAX_DETAILS = 2_000
 MIN_DETAILS = 200
 MAX_ALL_DETAILS = 400_000
@@ -64,7 +64,7 @@ def assess(
 
 
 def group_verdicts(criteria: RunCriteria, evaluation: Evaluation) -> dict[Verdict, dict[Severity, list[str]]]:
-    """Return the ids of all active rules by verdict and severity: short, also with thousands of rules."""
+    """Group the ids of all active rules by verdict, then by severity."""
     verdicts = {result.id: result.verdict for result in evaluation.rule_results}
     groups: dict[Verdict, dict[Severity, list[str]]] = {}
     for rule in criteria.get_active_rules(evaluation.phase):
@@ -111,7 +111,7 @@ def _sanitize_finding(finding: Finding, limit: int) -> Finding:
 
 
 def _build_complaints(results: Iterable[Result], stored: Mapping[str, RuleResult]) -> tuple[Complaint, ...]:
-    """Return a complaint for each result; must-not rules block, whatever their severity."""
+    """Return a complaint for each result; blocking rules, must-not rules included, get severity FAIL."""
     return tuple(
         Complaint(
             id=result.rule.id,
@@ -125,7 +125,7 @@ def _build_complaints(results: Iterable[Result], stored: Mapping[str, RuleResult
 def _find_regressions(
     stored: Iterable[RuleResult], criteria: RunCriteria, previous: Evaluation | None
 ) -> tuple[str, ...]:
-    """Return the rules that passed in the previous evaluation and do not pass now."""
+    """Return the rules that passed in the previous evaluation and fail or warn now."""
     if previous is None:
         return ()
     judged = {rule.id for rule in criteria.get_active_rules(previous.phase)}

@@ -86,7 +86,7 @@ def _format_more(count: int) -> str:
 
 
 def _find_unmet(evaluation: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
-    """Return the results that agents may see: those that block, or else the warnings."""
+    """Return the blocking failures that agents may see, or the warnings if there are none; leave out held-out rules."""
     visible = [result for result in evaluation.rule_results if result.id in rules and not rules[result.id].held_out]
     blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
     return blocking or [result for result in visible if result.verdict is Verdict.WARN]
@@ -117,7 +117,7 @@ def _group_results(
 
 
 def _identify_cause(result: RuleResult) -> object:
-    """Return the same key for equal messages; for assertions, only at the same place."""
+    """Return a key that results with equal messages share; assertions share it only at the same location."""
     if not result.findings:
         return result.signature if result.details else result.id
     message = compute_fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in result.findings))
@@ -125,7 +125,7 @@ def _identify_cause(result: RuleResult) -> object:
 
 
 def _guess_cause(result: RuleResult) -> object:
-    """Return the same key also for assertions after the same calls, which mostly have the same cause."""
+    """Return a key that assertions after the same calls share; otherwise, the key of `_identify_cause`."""
     return (find_calls(result.findings[0].detail) if _is_assertion(result) else None) or _identify_cause(result)
 
 

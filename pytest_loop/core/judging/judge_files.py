@@ -1,4 +1,4 @@
-"""Decide which files of a project belong to the judge, from what sessions read before the first edit."""
+"""Decide which files of a project are sealed, from the files that sessions read before the first edit."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _HELPER_NAME = re.compile(
 class ReadFacts:
     """Facts about a project that its baseline sessions show.
 
-    - `reads`: pairs of a file and of the project's code that opened it, empty for other code.
-    - `listings`: pairs of a folder and of the code that listed it.
+    - `reads`: pairs of a file and the project's source file that opened it, or an empty text for other code.
+    - `listings`: pairs of a folder and the source file that listed it.
     - `files`: all files of the project; `sources`: those in Python that are no tests.
-    - `is_test`: whether a path is sealed already, as a test.
+    - `is_test`: whether a path matches the sealed patterns, as tests do.
     - `plugins`: modules that pytest loaded by name.
     - `packages`: folders of the product.
     """
@@ -52,7 +52,7 @@ class ReadFacts:
 
 
 def find_judge_files(facts: ReadFacts) -> tuple[str, ...]:
-    """Return the files that belong to the judge: data that tests open, and modules that only help tests."""
+    """Return the files to seal: data that tests open, and modules that only help tests."""
     helpers = _find_helpers(facts)
     readers = {owner for _, owner in facts.reads if not owner or facts.is_test(owner) or owner in helpers}
     data = {path for path, owner in facts.reads if owner in readers and not is_product_file(path)}
@@ -74,7 +74,7 @@ def is_product_file(path: str) -> bool:
 
 
 def _find_helpers(facts: ReadFacts) -> set[str]:
-    """Return plugins, and modules that tests import, that help to judge, and that the product does not import."""
+    """Return pytest plugins, and helper modules that tests read and the product does not import."""
     modules = {path for path, owner in facts.reads if path.endswith(".py") and facts.is_test(owner)}
     helpers = {
         path
@@ -88,7 +88,7 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
 
 
 def _find_used_by_product(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
-    """Yield the modules that another source file of the project imports."""
+    """Yield those of `modules` that a source file outside of `modules` imports."""
     names = {_get_module_name(path): path for path in modules}
     for source in facts.sources if names else ():
         text = "" if source in modules else facts.read_text(source)
@@ -112,7 +112,7 @@ def has_helper_name(path: str) -> bool:
 
 
 def _has_own_test(path: str, facts: ReadFacts) -> bool:
-    """Return whether a test is named after a module: then the module is product, even if it imports pytest."""
+    """Return whether a test file named after a module reads it: such a module is product, even if it imports pytest."""
     name = _get_module_name(path)
     tests = {f"test_{name}.py", f"{name}_test.py"}
     return any(read == path and owner.rpartition("/")[2] in tests for read, owner in facts.reads)

@@ -9,8 +9,9 @@ Piece = TypeVar("Piece")
 
 
 def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
-    """Let the new parameters of a test stand in for its expected ones that are missing; keys are those of rules.
+    """Return the evidence, in which all new keys of a test stand in for each of its missing expected keys.
 
+    A key is that of a rule, and ends with the parameters of its test in brackets.
     A test that now has fewer parameters than expected gets no substitute: a failing one may have been removed.
     """
     actual_by_test = _group_by_test(evidence)
@@ -25,7 +26,7 @@ def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]
 
 
 def _group_by_test(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Group the keys that have parameters by test."""
+    """Group keys by test; leave out keys without parameters."""
     groups: dict[str, list[str]] = {}
     for key in keys:
         test, bracket, _ = key.partition("[")

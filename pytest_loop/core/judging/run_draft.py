@@ -23,7 +23,8 @@ _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str]) -> RunCriteria:
     """Combine all criteria of a session into those of a run.
 
-    The highest threshold counts. An id that occurs in several files is prefixed with its file.
+    For each phase, `thresholds` takes precedence over the highest threshold of the criteria. An id that occurs in
+    several files is prefixed with its file.
     """
     counts = Counter(rule.id for criteria in plan.criteria for rule in criteria.rules)
     checks = _collect_checks(plan)
@@ -88,7 +89,7 @@ def _add_test_rules(plan: SessionPlan, rules: tuple[Rule, ...]) -> SessionPlan:
 
 
 def add_guards(plan: SessionPlan, suite: SessionPlan, exempt: Collection[str] = ()) -> SessionPlan:
-    """Add all tests of the suite that the plan lacks as guards, without those in `exempt`."""
+    """Return the plan with each test that only the suite has as a guard, except the tests in `exempt`."""
     goals = {f"{criteria.source}::{rule.id}" for criteria in plan.criteria for rule in criteria.rules}
     tests = next((criteria for criteria in suite.criteria if criteria.source == TESTS_SOURCE), None)
     names = [rule.id for rule in tests.rules if f"{TESTS_SOURCE}::{rule.id}" not in goals] if tests else []
@@ -103,9 +104,10 @@ def add_guards(plan: SessionPlan, suite: SessionPlan, exempt: Collection[str] = 
 def apply_baseline(
     criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
 ) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
-    """Relax the rules that two evaluations of the same files could not decide, and drop guards that failed in one.
+    """Relax rules that two evaluations of the same files do not decide, and drop guards that did not pass both.
 
-    Return the criteria, the rules with different outcomes, and the rules that were skipped or expected to fail.
+    A rule with different outcomes becomes a warning; one that was twice skipped or expected to fail is only tracked.
+    Return the criteria, the ids of the former rules, and the ids of the latter.
     """
     undecided = (Outcome.SKIPPED, Outcome.XFAILED)
     remaining = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]

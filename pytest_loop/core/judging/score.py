@@ -83,7 +83,7 @@ def replace_score(criteria_score: CriteriaScore, score: float) -> CriteriaScore:
 def evaluate_criteria(
     criteria: Criteria, phase: Phase, evidence_by_rule: Mapping[str, Sequence[Evidence]]
 ) -> CriteriaScore:
-    """Judge the rules that are active in `phase` and have a key in `evidence_by_rule`; others were not selected."""
+    """Judge the rules that are active in `phase`; leave out rules without a key in `evidence_by_rule`."""
     active = criteria.get_active_rules(phase)
     results = tuple(judge_rule(rule, evidence_by_rule[rule.id]) for rule in active if rule.id in evidence_by_rule)
     return CriteriaScore(

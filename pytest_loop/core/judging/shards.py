@@ -126,7 +126,7 @@ def merge_evidence(shards: Mapping[str, ShardEvidence]) -> dict[str, Evidence]:
 
 
 def list_failures(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
-    """Yield a line for each shard, and each item without rules, that keeps the session from passing."""
+    """Yield a line per failed item without rules, per shard with missing reports, and per unexplained exit code."""
     for shard in shards.values():
         place = f"shard {shard.shard} of {shard.total}"
         tests = {item: shard.evidence.get(item) for item in shard.items if item not in shard.plan.items}
@@ -143,6 +143,6 @@ def list_failures(shards: Mapping[str, ShardEvidence]) -> Iterator[str]:
 
 
 def find_exit_code(shards: Mapping[str, ShardEvidence], *, is_acceptable: bool) -> int:
-    """Return the exit code of the undivided session: the worst of all shards, or 1 if the criteria do not pass."""
+    """Return the highest exit code of all shards; at least 1 if an item has no report, or `is_acceptable` is false."""
     has_gaps = any(item not in shard.evidence for shard in shards.values() for item in shard.items)
     return max(int(has_gaps or not is_acceptable), *(shard.exit_status for shard in shards.values()))

@@ -74,7 +74,7 @@ _MACHINERY = frozenset(
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
 # A text with spaces is a message to people, unless it looks like code or names a variable of pytest.
 _MESSAGE = re.compile(r"(?!.*(?:\bimport\b|[()\[\]=]|PYTEST_)).*\s.*", re.DOTALL)
-# Comparison methods, and the results that are harmless without using the other object: they make nothing equal.
+# Comparison methods, each with the constant results that make no two objects equal and are therefore harmless.
 _COMPARISONS = {"__eq__": (False, NotImplemented), "__ne__": (True, NotImplemented), "__contains__": (False,)}
 _MIN_TEXT_LENGTH = 5
 _MIN_NUMBER = 1000
@@ -83,7 +83,7 @@ _MAX_NAMES = 3
 
 @dataclass(frozen=True)
 class ChangedSource:
-    """A source file of the product now and when the run started (None: it is new)."""
+    """The text of a product's source file when the run started (`before`, None for a new file) and now (`after`)."""
 
     path: str
     before: str | None

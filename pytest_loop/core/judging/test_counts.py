@@ -36,14 +36,15 @@ def count_tests(output: str) -> CountedTests | None:
 
 
 def require_counts(evidence: Mapping[str, Sequence[Evidence]], counts: Mapping[str, int]) -> dict[str, list[Evidence]]:
-    """Return the evidence with a failure instead of each pass of fewer tests than ran before the first edit."""
+    """Return the evidence; turn a pass into a failure if fewer tests passed than `counts` requires for its key."""
     return {key: [_require_count(piece, counts.get(key, 0)) for piece in pieces] for key, pieces in evidence.items()}
 
 
 def needs_new_tests(before: Sequence[Evidence], after: Sequence[Evidence], count: int) -> bool:
-    """Return whether a command passes only with new tests: it did `before`, and not `after` they were set aside.
+    """Return whether a command passes only with new tests: `before` is its evidence with them, `after` without them.
 
-    With a `count` of its old tests, only these must still pass: a coverage goal may well need the new ones.
+    With a `count` of old tests, return whether fewer tests pass in `after`, whatever its outcome: a coverage goal may
+    need the new tests.
     """
     if any(evidence.outcome is not Outcome.PASSED for evidence in before):
         return False

@@ -51,7 +51,7 @@ def apply_payload(state: State, payload: Payload) -> State:
 
 
 def _add_step_costs(before: State, after: State, payload: StepPayload) -> State:
-    """Add the cost and time of a step; its time counts as completed once it, and a step beside it, has succeeded."""
+    """Add the cost and time of a step; count its time as completed once it and any step beside it succeeded."""
     seconds = before.progress.open_seconds + (payload.seconds or 0.0)
     after = after.replace(usage=before.progress.usage.plus(payload.usage))
     if payload.completes is None:
@@ -66,7 +66,7 @@ def _add_step_costs(before: State, after: State, payload: StepPayload) -> State:
 
 
 def _add_completed_seconds(state: State, seconds: float) -> State:
-    """Add to the completed seconds, which rounding must not lower."""
+    """Add to the completed seconds, rounded; never lower the sum."""
     before = state.completed_phase_seconds
     return state.replace(completed_phase_seconds=max(before, round(before + seconds, 3)), open_seconds=0.0)
 
@@ -86,7 +86,7 @@ def _list_remaining_steps(state: RunState, completed: Step) -> tuple[Step, ...]:
 
 @singledispatch
 def compute_changes(_payload: Payload, _state: RunState) -> Changes:
-    """Return the fields that only this kind of event changes."""
+    """Return the fields that a payload of this class changes, besides those of every step; none by default."""
     return {}
 
 
@@ -120,7 +120,7 @@ def _record_tests(payload: AcceptanceTestsPrepared, state: RunState) -> Changes:
 
 
 def _compute_edit_changes(payload: EditPayload, state: RunState) -> Changes:
-    """Return the changes of an agent's edit; a blocked rule or exit signal that it does not mention stays as it was."""
+    """Return the changes of an agent's edit; keep a blocked rule or exit signal that the payload does not set."""
     before = state.progress.artifact_hash
     has_searched = payload.agent == BUILTIN and payload.artifact_hash not in (None, before)
     return {
@@ -137,7 +137,7 @@ def _compute_edit_changes(payload: EditPayload, state: RunState) -> Changes:
 
 @compute_changes.register
 def _record_phase_switch(_payload: PhaseSwitched, state: RunState) -> Changes:
-    """Reset the gains, because B has other rules; without any, judge the last evaluation by the threshold of B."""
+    """Switch to B, and reset the gains; if B has no own rules, judge the last evaluation by the threshold of B."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
     if state.criteria.has_phase_b or state.evaluation is None:
         return changes
@@ -148,7 +148,7 @@ def _record_phase_switch(_payload: PhaseSwitched, state: RunState) -> Changes:
 
 @compute_changes.register
 def _record_evaluation(payload: EvaluationDone, state: RunState) -> Changes:
-    """Record the progress; an agent that makes none is replaced by the next one."""
+    """Record the progress; if the current agent has stalled, continue with the next one."""
     changes = {**compute_evaluation_changes(state, payload), "review": None}
     index = state.progress.agent_index
     if index + 1 < len(state.setup.agents) and is_stalled(state.replace(**changes)):
@@ -179,7 +179,7 @@ def _record_next_iteration(_payload: IterationAdvanced, state: RunState) -> Chan
 
 @compute_changes.register
 def _record_error(payload: PhaseError, state: RunState) -> Changes:
-    """Count one more error of the step; after a final one there is no retry."""
+    """Count one more error of the step; a final error counts as the maximum, so that there is no retry."""
     name = payload.step or state.current_step.value
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
@@ -211,7 +211,7 @@ def _record_failure(payload: Failed, _state: RunState) -> Changes:
 
 @compute_changes.register
 def _record_limits(payload: LimitsRaised, state: RunState) -> Changes:
-    """Raise limits, and reopen a run that is over; one that waited for a person or the set-up is evaluated again."""
+    """Raise limits, and reopen a run that is over; after UNCONFIRMED and SETUP_ERROR, evaluate it again first."""
     changes = _compute_limits(payload, state)
     if state.is_over:
         changes |= _compute_reopening(state)
@@ -224,7 +224,7 @@ def _record_limits(payload: LimitsRaised, state: RunState) -> Changes:
 def _record_answer(payload: Answered, state: RunState) -> Changes:
     """Record an answer, and reopen the run; the answered reason does not stop it again at once.
 
-    A confirmation, or a set-up that was fixed, is evaluated next. An answer to a pending review rejects the work.
+    Evaluate next after a confirmation or a set-up error. Any other answer to a pending review rejects the work.
     """
     answer = Answer(
         text=payload.text,

@@ -59,7 +59,7 @@ class ExperimentMachine(Machine[ExperimentState]):
         return state.replace(current_step=Place.PREPARE)
 
     def list_applicable_rows(self, state: ExperimentState) -> tuple[StopRow, ...]:
-        """Return no row while events about the last measurement are due, which come before the end."""
+        """Return no reason to stop while events about the last measurement are due: they come before the end."""
         if state.current_step is Place.CRITIQUE and _find_due_kind(state.experiment):
             return ()
         return super().list_applicable_rows(state)
@@ -109,7 +109,7 @@ def select_machine(state: RunState) -> Machine[Any]:
 
 
 def _find_due_kind(experiment: Experiment) -> Kind | None:
-    """Return the kind of the next event that the last measurement causes."""
+    """Return the kind of the next event that is due after the last measurement, or None if there is none."""
     measurements, policy = experiment.visible_measurements, experiment.policy
     if experiment.untested_hypothesis is not None:
         return Kind.HYPOTHESIS_JUDGED

@@ -1,4 +1,4 @@
-"""The progress that an evaluation means for a run: attempts, best score, and rules that keep failing."""
+"""Compute the progress of a run from an evaluation: attempts, best score, and rules that keep failing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLERANCE = 1e-9
 
 
 def compute_evaluation_changes(state: RunState, payload: EvaluationDone) -> dict[str, Any]:
-    """Return the fields that an evaluation changes; the scores of a void one do not count."""
+    """Return the fields that an evaluation changes; a void one changes neither scores nor the stagnation count."""
     evaluation = payload.extract_evaluation(state.phase)
     earlier = tuple(
         attempt.model_copy(update={"failing": {}})
@@ -47,14 +47,17 @@ def find_put_back_edits(findings: Iterable[SealFinding]) -> dict[str, str]:
 
 
 def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:
-    """Return the hash of the judged artifact, which a person may have edited since the last step."""
+    """Return the hash of the judged artifact; it is not the last known hash if a person edited the artifact since."""
     current = state.progress.artifact_hash
     is_same = current.startswith(evaluation.artifact_hash)
     return current if is_same else evaluation.artifact_sha256 or evaluation.artifact_hash
 
 
 def _compute_gain(state: RunState, evaluation: Evaluation) -> dict[str, Any]:
-    """Count evaluations without a gain; the first one of a phase, and one after a review, start at zero."""
+    """Return the last score, the best evaluation, and the number of evaluations in a row without a gain.
+
+    The number is zero at the first evaluation of a phase and after a review, and does not grow while a rule blocks.
+    """
     is_first = state.evaluation is None or state.evaluation.phase is not evaluation.phase
     has_gained = evaluation.score - state.last_score >= state.setup.breakers.min_gain - _TOLERANCE
     is_reset = is_first or has_gained or state.signals.review is not None
@@ -112,7 +115,7 @@ def _find_failing_rules(state: RunState, evaluation: Evaluation, before: Mapping
 
 
 def rescore(evaluation: Evaluation, threshold: Fraction) -> Evaluation:
-    """Judge the same verdicts by the threshold of B."""
+    """Return the evaluation as one of phase B: the same verdicts, judged by another threshold."""
     if evaluation.earned is None or evaluation.possible is None:
         is_reached = evaluation.score >= float(threshold) - _TOLERANCE
     else:

@@ -98,7 +98,7 @@ class Machine(ABC, Generic[State]):
         return (Command(kind, reason=reason),)
 
     def apply(self, state: State, event: Event) -> State:
-        """Return the state after an event; unknown events change nothing, impossible ones are refused."""
+        """Return the state after an event; unknown ones change nothing, impossible ones raise IllegalTransition."""
         payload = event.payload
         if event.kind is None or isinstance(payload, RunAdopted):
             return state
@@ -112,7 +112,11 @@ class Machine(ABC, Generic[State]):
         return next((row.reason for row in self.list_applicable_rows(state) if row.holds(state)), None)
 
     def list_applicable_rows(self, state: State) -> tuple[StopRow, ...]:
-        """Return the reasons that may end the run at its current place: all of them only after an evaluation."""
+        """Return the reasons that may end the run at its current place.
+
+        All may after an evaluation that no person has answered; elsewhere only interruptions, and after REFINE also
+        reasons with `is_after_edit`.
+        """
         if state.current_step is Place.CRITIQUE and not state.is_ready_for_b and not state.is_answered:
             return self.rows
         if state.current_step is Place.CRITIQUE and not state.criteria.has_phase_b:
@@ -158,7 +162,7 @@ class Machine(ABC, Generic[State]):
         return payload.kind in ANYWHERE or payload.kind in [command.kind for command in self.list_due_commands(state)]
 
     def _is_confirmed(self, row: StopRow, state: State) -> bool:
-        """Return whether a reason holds after the last evaluation, even if one that comes before it holds too."""
+        """Return whether a reason holds right after an evaluation, whether or not an earlier row holds too."""
         return row in self.rows and state.current_step is Place.CRITIQUE and row.holds(state)
 
     def _explain_refusal(self, state: State, event: Event) -> str:
@@ -199,9 +203,9 @@ class RunMachine(Machine[RunState]):
     rows = tuple(row for row in STOP_ROWS if row.in_runs)
 
     def begin(self, state: RunState) -> RunState:
-        """Return the state at its first place: existing files are judged before an agent edits them.
+        """Return the state at its first place: existing files are evaluated before an agent edits them.
 
-        With `edits_first` they all pass anyway; with `work_seal`, an agent writes tests for the task first.
+        A missing document and `edits_first` begin with an agent's plan; with `work_seal`, an agent writes tests first.
         """
         if state.setup.work_seal is not None:
             return state.replace(current_step=Place.PREPARE)

@@ -8,7 +8,7 @@ from pytest_loop.core.model.rules import Phase, Value
 
 
 class Failing(Value):
-    """A rule that does not pass: its message, and the iteration since which it has been the same."""
+    """A rule that does not pass: the signature of its message, and the iteration since which it is the same."""
 
     signature: str = ""
     since: int
@@ -17,12 +17,12 @@ class Failing(Value):
 class Attempt(Value):
     """The result of one iteration.
 
-    - `unchanged`: whether nothing was edited before it.
+    - `unchanged`: whether the artifact is that of the attempt before.
     - `rewritten`, `rewrites`: the file that an agent wrote most often, and how often.
-    - `message`: that of the first rule that does not pass.
-    - `open`, `unmet`: the names of the first rules that do not pass, and the number of all.
+    - `message`: the message of the first rule that does not pass.
+    - `open`, `unmet`: the names of the first rules that do not pass, and the number of all rules that do not.
     - `failing`: all rules that do not pass; only the last attempt keeps them.
-    - `same_since`: the iteration since which these have been the same.
+    - `same_since`: the iteration since which the same rules do not pass.
     """
 
     iteration: int

@@ -8,7 +8,7 @@ from pytest_loop.core.model.rules import Value
 class Client(Value):
     """A preset and its program; `path` is None if not installed, `version` None if the program does not print one.
 
-    `checked` is the version that the preset was tested with. `goes_on` means that it can resume its conversation.
+    `checked` is the version that the preset was tested with. `goes_on`: whether the program can resume a conversation.
     """
 
     name: str

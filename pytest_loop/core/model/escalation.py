@@ -8,7 +8,7 @@ from pytest_loop.core.model.rules import Value
 class Alternative(Value):
     """One possible answer to a question.
 
-    One that `changes_judge` needs an edit of a sealed file: `unseal` is its path, if that is known.
+    `changes_judge` means that the answer needs an edit of a sealed file; `unseal` is the path of this file, or empty.
     """
 
     text: str
@@ -19,7 +19,7 @@ class Alternative(Value):
 class Answer(Value):
     """A person's answer to the question of a stopped run; an empty text only lets the run continue.
 
-    `evaluations` counts the evaluations before it, `unsealed` are sealed files that it allows to edit.
+    `evaluations` counts the evaluations before the answer, `unsealed` are sealed files that it allows agents to edit.
     """
 
     text: str = ""

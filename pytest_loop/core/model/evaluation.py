@@ -48,9 +48,9 @@ class Seal(Value):
     - `outputs`: files that sessions write, and that are not sealed.
     - `guard_seconds`, `session_seconds`: how long all guards took, and one session.
     - `replaced_tests`: tests whose code is generated, and not that of their file.
-    - `interference`: a path or an empty text, and a sentence about what code under test did to its sessions.
+    - `interference`: how code under test changed its sessions: a path, which may be empty, and a sentence.
     - `ignored`: source files that git ignores.
-    - `test_counts`: how many tests the command of a rule ran.
+    - `test_counts`: by rule, how many tests its command ran.
     - `written`: paths that the baseline wrote although a fence would keep them read-only; None if not observed.
     - `opened`: paths in which agents may install.
     - `named`: files that would be sealed, but that the task wants to be edited.
@@ -88,7 +88,7 @@ class Seal(Value):
     build: str = ""
 
     def unseal(self, patterns: tuple[str, ...]) -> Seal:
-        """Return the seal without files that match patterns; if there is a list of files to `allow`, add them to it."""
+        """Return a seal that lets agents edit files that match `patterns`; add these to `allow` unless it is empty."""
         allow = (*self.allow, *patterns) if self.allow else ()
         return self.model_copy(
             update={"patterns": (*self.patterns, *(f"!{pattern}" for pattern in patterns)), "allow": allow}
@@ -149,7 +149,7 @@ class Evaluation(Value):
 
     @property
     def is_waiting_for_setup(self) -> bool:
-        """Whether rules cannot be judged, and nothing else keeps the evaluation from passing."""
+        """Whether rules that cannot be judged are all that keeps the evaluation from passing."""
         is_rest_fixed = not self.failed and (bool(self.blocking_errors) or not self.warnings)
         return bool(self.errors) and not self.void and not self.is_reached and is_rest_fixed
 

@@ -37,7 +37,7 @@ class Breakers(Value):
 
 
 class IterationControl(Value):
-    """The settings of retries and escalations, with the names of other tools."""
+    """The settings of retries and escalations, named as other tools of the format name them."""
 
     auto_retry_on_test_fail: bool = True
     auto_retry_on_review_reject: bool = True

@@ -146,7 +146,7 @@ _GROUPS: dict[str, type[Value]] = {"setup": Setup, "progress": Progress, "signal
 
 
 class RunState(Value):
-    """The fold of a run's events; the fields before `setup` are those of other tools of the format."""
+    """The state that the events of a run lead to; other tools of the format share the fields before `setup`."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
@@ -177,7 +177,7 @@ class RunState(Value):
     signals: Signals = Field(default_factory=Signals)
 
     def replace(self: State, **changes: Any) -> State:
-        """Return a copy with changed fields, which may belong to the state or to one of its groups."""
+        """Return a copy with changed fields of the state or of its groups; raise TypeError for an unknown field."""
         update = {name: changes.pop(name) for name in tuple(changes) if name in type(self).model_fields}
         for group, group_class in _GROUPS.items():
             fields = {name: changes.pop(name) for name in tuple(changes) if name in group_class.model_fields}
@@ -243,10 +243,10 @@ class RunState(Value):
 
     @property
     def last_error(self) -> str:
-        """The reason of the last error that no success has followed."""
+        """The reason of the last error of any step; empty if each failed step has succeeded since."""
         return next((errors.reason for errors in reversed(self.progress.step_errors.values())), "")
 
     def get_error(self, step: Step) -> str:
-        """Return the reason of the last error of a step that no success has followed."""
+        """Return the reason of the last error of a step; empty if the step has not failed since its last success."""
         errors = self.progress.step_errors.get(step.value)
         return errors.reason if errors else ""

@@ -14,11 +14,11 @@ class SessionOrder(Value):
 
     - `canary`: the random name of a hidden test that must fail; empty for none.
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
-    - `can_reuse`: whether `cached_evidence` may be filled, for rules whose inputs are unchanged.
+    - `can_reuse`: whether `cached_evidence` may hold earlier evidence for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
-    - `left_out`: files and folders in which nothing is collected; `only`: the only files that are; empty for all.
+    - `left_out`: files and folders in which nothing is collected; `only`: the only files to collect, empty for all.
     - `selected`: the only items that run, or the files of these items; empty for all.
-    - `is_deciding`: whether it may end the run as a success, so that it starts as a new interpreter.
+    - `is_deciding`: whether the session may end the run as a success, and therefore starts in a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
     - `shard`: the number of the judged shard, and how many there are.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.

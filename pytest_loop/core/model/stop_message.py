@@ -9,7 +9,7 @@ ALLOW = "{}"
 
 
 class Message(NamedTuple):
-    """An agent's session that wants to stop; `is_repeated` if a hook has just kept it from stopping.
+    """A message that an agent wants to stop; `is_repeated` if a hook has just kept the agent from stopping.
 
     `wants_followup` if the client continues only with a message of the user, as Cursor does; `wants_event` if it reads
     the decision only below the name of the event, as local chats of VS Code do.
@@ -22,7 +22,7 @@ class Message(NamedTuple):
 
 
 def parse_message(text: str) -> Message | None:
-    """Read the message of an agent; None if it is not a JSON object, an empty Message if it is blank."""
+    """Parse the input of the Stop hook; return None if it is not a JSON object, an empty Message if it is blank."""
     if not text.strip():
         return Message()
     try:
@@ -39,7 +39,7 @@ def parse_message(text: str) -> Message | None:
 
 
 def format_block_answer(reason: str, message: Message) -> str:
-    """Format the answer that keeps an agent working; it reads the reason next."""
+    """Format the answer that keeps an agent working; the agent gets `reason` as its next input."""
     if message.wants_followup:
         return json.dumps({"followup_message": reason})
     decision = {"decision": "block", "reason": reason}

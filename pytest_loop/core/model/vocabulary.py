@@ -117,5 +117,5 @@ def parse_reason(text: str) -> Reason:
 
 
 def name_user_stop(text: str) -> str:
-    """Return the text with which a person or plugin stops a run; the names of other reasons are reserved."""
+    """Return the text that names a stop by a person or plugin; USER_STOP for an empty text or the name of a reason."""
     return text if text and text not in [reason.value for reason in Reason] else Reason.USER_STOP.value

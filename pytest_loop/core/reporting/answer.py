@@ -14,7 +14,7 @@ from pytest_loop.core.model.vocabulary import Reason, parse_reason
 from pytest_loop.core.reporting.escalation import ask_question, list_alternatives, list_value_alternatives
 
 YES = ("y", "yes")
-# The first session after a pause is cold, and may take longer than those before it.
+# The least to add to a budget: the first session after a pause is cold, and may take longer than those before it.
 _MIN_ROOM = {"seconds": 60}
 _LIMIT_FIELDS = {"usd": "usd", "tokens": "tokens", "seconds": "max_completed_phase_seconds"}
 
@@ -22,9 +22,9 @@ _LIMIT_FIELDS = {"usd": "usd", "tokens": "tokens", "seconds": "max_completed_pha
 def build_answer(
     state: RunState, text: str, unseal: Sequence[str] = (), limits: Mapping[str, Any] | None = None
 ) -> LimitsRaised:
-    """Return the payload of an answer, with limits that allow one more iteration, or those in `limits`.
+    """Return the payload of an answer; it raises used-up limits for one more iteration, unless `limits` sets them.
 
-    A plain yes confirms the rules that wait for confirmation.
+    After UNCONFIRMED, a plain yes only confirms the rules that wait for it; without any, it only reopens the run.
     """
     if state.stop.reason == Reason.UNCONFIRMED.value and text.strip().lower() in YES:
         assumed = state.evaluation.assumptions if state.evaluation else ()
@@ -52,14 +52,14 @@ def _list_offered(state: RunState) -> tuple[Alternative, ...]:
 
 
 def is_recorded(state: RunState, text: str) -> bool:
-    """Return whether the history has this answer already, because the run crashed after it."""
+    """Return whether a running run's last answer, after the last evaluation, is this one: the run crashed after it."""
     alternative = find_alternative(state, text)
     answer = alternative.text if alternative else text.strip()
     return not state.is_over and state.is_answered and state.signals.answers[-1].text == answer
 
 
 def make_room(state: RunState) -> dict[str, Any]:
-    """Raise each limit that is used up by one iteration, or by the mean cost of one."""
+    """Return new values for limits that are used up: one more iteration, or the mean cost of an iteration more."""
     room: dict[str, Any] = {}
     if state.iteration >= state.max_iterations:
         room["max_iterations"] = state.iteration + 1

@@ -15,7 +15,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 
-# The reversibility of a task whose undo takes hours and more.
+# The `reversal` of a task that takes hours or more to undo.
 HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
 _VERIFICATIONS = {proof: "execution output" if proof is Proof.EXECUTION else proof.value for proof in Proof}
@@ -30,7 +30,7 @@ class Closing(str, Enum):
 
 
 def decide_closing(state: RunState) -> tuple[Closing, str]:
-    """Return the closing word for a run that is over, and the reason for it."""
+    """Return the recommendation about a run that is over, and the reason for it."""
     rules = list(list_judged_rules(state))
     weak = {rule.id: proof for rule, proof in rules if not proof.is_strong}
     unmet = [rule.id for rule, _ in rules if rule.id in _list_unmet(state)]

@@ -35,9 +35,9 @@ class Contrast(NamedTuple):
 
 
 def render_attempt(attempt: Attempt, *, has_message: bool = False) -> str:
-    """Render an attempt as one line: its score, what it changed, and which rules it left open.
+    """Render an attempt as one line: its score, the numbers of fixed and broken rules, and rules that do not pass.
 
-    Ask for the message of the first failure only for people: it is output of tests, which no prompt may contain.
+    Use `has_message` only for people: it adds the first failure's message, test output that no prompt may contain.
     """
     verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
     parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {format_score(attempt.score)} {verdict}"]

@@ -153,7 +153,7 @@ def _find_snapshot(state: RunState, iteration: int, evaluation: Evaluation) -> s
 def _add_costs(
     record: IterationRecord, usage: Usage, seconds: float, earlier: IterationRecord | None
 ) -> IterationRecord:
-    """Add usage and time; an iteration that was judged in both phases has the costs of both."""
+    """Return the record with usage and time, added to those of `earlier`, a record of the same iteration."""
     if earlier:
         usage = usage.plus(Usage(tokens=earlier.tokens_used, cost_usd=earlier.token_cost_usd))
         seconds += earlier.execution_time_ms / 1000
@@ -230,7 +230,7 @@ def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
 
 
 def _build_early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
-    """Return the early stop that applies with usual limits, even if switched off; `stop` says if it ended the run."""
+    """Return the early stop that the usual limits call for, even if it is off; `stop` tells if it ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS)
     trigger = next((reason for reason in flat if is_flat(qualities, _USUAL_LIMITS[reason])), None)

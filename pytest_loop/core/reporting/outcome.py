@@ -27,7 +27,7 @@ class ArtifactStatus(str, Enum):
 
 
 def get_artifact_status(state: RunState) -> ArtifactStatus:
-    """Return whether the current artifact was evaluated: only then its score is final."""
+    """Return the status of the current artifact; the score is final only if it is EVALUATED."""
     if not state.progress.artifact_hash:
         return ArtifactStatus.NOT_CREATED
     if state.evaluation is None:
@@ -38,7 +38,7 @@ def get_artifact_status(state: RunState) -> ArtifactStatus:
 
 
 def compute_distance(state: RunState) -> dict[str, Any] | None:
-    """Return how far an unsuccessful run is from its threshold; None if that is unknown."""
+    """Return how far a run is from its threshold; None after a success, or if the current artifact is not evaluated."""
     evaluation = state.evaluation
     if evaluation is None or state.stop.passed or get_artifact_status(state) is not ArtifactStatus.EVALUATED:
         return None

@@ -9,7 +9,7 @@ from pytest_loop.core.text.lengths import shorten
 
 _FAILED_LINE = ">"
 _MESSAGE = re.compile(r"E(?:   |$)")
-# Lines between frames, marks below a column, and the instance of a test class.
+# Lines to leave out: blank ones and those between frames, marks below a column, and the instance of a test class.
 _NOISE = re.compile(r"\s*$|(?:_ )+_?$|\s*[\^~]+$|self = <")
 _LOCATION = re.compile(r"\S.*:\d+: \w*$")
 _CALL = re.compile(r"(?<!\bdef )(?<![\w.])([A-Za-z_][\w.]*)\((?:[rbf]?[\"']([^\"']*))?")

@@ -50,6 +50,6 @@ def _escape(char: str) -> str:
 
 
 def fence_text(text: str, nonce: str) -> str:
-    """Mark a text as data; it cannot close the fence because the nonce is removed from it."""
+    """Put a text into a fence that marks it as data; remove the nonce from it, so that it cannot close the fence."""
     inside = re.sub(re.escape(nonce), "[...]", text, flags=re.IGNORECASE) if nonce else text
     return f"<<<data {nonce}\n{inside}\n{nonce} data>>>"

@@ -25,7 +25,7 @@ class Experiment(Value):
     """The decisions from the start of an experiment, and its results since.
 
     - `cases`, `held_out_cases`: all cases, and those of them that no composer sees.
-    - `first_hypothesis`: the hypothesis that the baseline tests.
+    - `first_hypothesis`: the plan's hypothesis about the baseline, or the default one.
     - `measurements`: the last one is complete; of earlier ones only outcomes are kept.
     - `edit`, `tried`: the last edit, and all edits.
     - `analysis`, `files`: the analysis of the last measurement, and the hashes of the files that it is about.
@@ -84,7 +84,7 @@ class Experiment(Value):
 
     @property
     def untested_hypothesis(self) -> Hypothesis | None:
-        """The hypothesis that the last measurement is about, until it is judged."""
+        """The first hypothesis that has been measured and has no outcome yet, or None."""
         judged = {outcome.iteration for outcome in self.hypothesis_outcomes}
         last = self.measurements[-1].iteration if self.measurements else 0
         open_hypotheses = (
@@ -112,7 +112,7 @@ class ExperimentState(RunState):
 
     @property
     def is_ready_for_b(self) -> bool:
-        """An experiment has one phase."""
+        """Always False: an experiment has one phase."""
         return False
 
 

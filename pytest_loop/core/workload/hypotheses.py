@@ -41,8 +41,8 @@ class Hypothesis(Value):
 class HypothesisOutcome(Value):
     """The verdict of a measurement on a hypothesis.
 
-    `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
-    `unexpected` those that the hypothesis did not name.
+    `improved` and `missed` are the predicted cases that improved, and those that did not. `regressions` are all cases
+    that regressed: `guards` are the guards among them, `unexpected` those that the hypothesis did not name.
     """
 
     iteration: int
@@ -194,7 +194,8 @@ def decide_on_regression(
 ) -> OnRegression | None:
     """Return the action for cases that became worse; None if there are none.
 
-    Exploration accepts them, unless fewer cases pass than at the baseline after EXPLORATION_LENGTH measurements.
+    Without `on_regression`, exploration accepts them, unless fewer cases pass than at the baseline after
+    EXPLORATION_LENGTH measurements. If no user is attending, ASK becomes STOP.
     """
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
@@ -219,7 +220,7 @@ def decide_on_plateau(
 
 
 def count_flat_measurements(measurements: Sequence[Measurement], continued_after: int = -1) -> int:
-    """Count the measurements since the best one, or since the iteration `continued_after`."""
+    """Count the measurements after the best one and after the iteration `continued_after`, whichever is later."""
     since = max(find_best(measurements).iteration, continued_after) if measurements else continued_after
     return sum(measurement.iteration > since for measurement in measurements)
 
