@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.05
 
 
 def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
-    """Continue a run in a background process, and return the exit code of the process that started it.
+    """Continue a run in a background process; return the exit code of that process if it ends at once, else 0.
 
     Closing the terminal does not end the background process; it writes its output to the log of the run.
     """
@@ -58,7 +58,7 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
 
 
 def check_attempts(files: RunFiles, *, force: bool) -> int:
-    """Return which attempt to resume a killed run this is, 0 if its process did not die.
+    """Return the number of this attempt to resume a run whose process died, or 0 if it did not die.
 
     Raises `StateError` after too many attempts at the same step.
     """

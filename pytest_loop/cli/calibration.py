@@ -28,7 +28,7 @@ class Calibrator:
         return self.console.can_ask and not self.settings.start.yes
 
     def load(self) -> NewExperiment:
-        """Load the experiment, again after each fix; only paths without files and errors of a fix can be fixed here."""
+        """Load the experiment; ask for a fix of paths that match no file and, after a first error, of any error."""
         while True:
             experiment = NewExperiment(self.settings)
             try:
@@ -44,7 +44,7 @@ class Calibrator:
     def calibrate(self, experiment: NewExperiment) -> NewExperiment:
         """Try one case until it works or the user gives up; return the experiment with the manifest as it is then.
 
-        Do nothing without a user: the experiment calibrates itself.
+        Without a user, return the experiment unchanged: its run calibrates it.
         """
         while self._can_ask:
             workload = experiment.workload
@@ -60,7 +60,7 @@ class Calibrator:
         return experiment
 
     def _ask_for_fix(self, error: str) -> bool:
-        """Record an error, and ask unless it was the last attempt; return whether the user says that it is fixed."""
+        """Record an error, and ask for a fix unless this was the last attempt; return whether the user made one."""
         self.errors.append(error)
         if not self._can_ask or len(self.errors) >= MAX_CALIBRATIONS:
             return False

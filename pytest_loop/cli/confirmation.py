@@ -20,13 +20,13 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 def mark_confirmed(state: State, confirmed_by: str) -> State:
-    """Record in the draft of a state what confirmed it."""
+    """Return the state with `confirmed_by` in its draft, such as `terminal` or `--loop-yes`."""
     return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The lines before a run starts, and the question whether it may."""
+    """Print the draft of a run before it starts, and ask the user to confirm it."""
 
     settings: Settings
     console: Console

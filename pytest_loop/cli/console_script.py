@@ -51,10 +51,10 @@ _ANSWER = "answer the question of a stopped run in your words or by a number, an
 class Row:
     """One command.
 
-    `flags` are those that it stands for; the last one takes `argument`, if there is one. `argument` is shown in the
-    help: `[NAME]` may be missing, `NAME...` may be several, and `default` is used instead of a missing one. `options`
-    are further ones, named as their flags. A command that `drives` a run loads all plugins; one that `takes_rest` hands
-    words that it does not know to pytest. `function` is called with the words after the name instead.
+    `flags` are the flags of pytest that the command sets; the last one takes `argument`, if there is one. The help
+    shows `argument`: `[NAME]` is optional, `NAME...` may be repeated, and `default` replaces a missing one. `options`
+    are further flags that the command accepts. A command that `drives` a run loads all plugins; one that `takes_rest`
+    passes unknown words to pytest. Instead of pytest, a `function` is called with the words after the name.
     """
 
     name: str
@@ -141,7 +141,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def build_pytest_arguments(words: Sequence[str]) -> list[str]:
-    """Return the arguments of pytest for a command line; ends the process for one that cannot be understood."""
+    """Return the arguments of pytest for a command line; end the process with a usage error if it is invalid."""
     parser = _make_parser()
     words = [word.replace(PREFIX, "--", 1) if word.startswith(PREFIX) else word for word in words]
     if not words:

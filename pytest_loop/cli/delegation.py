@@ -27,14 +27,14 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 @dataclass(frozen=True)
 class Delegation:
-    """The choice of the process that executes this command line."""
+    """Choose the process that executes this command line: this one, or another in a work tree or the background."""
 
     store: Store
     settings: Settings
     console: Console
 
     def delegate(self) -> int | None:
-        """Execute the command line in a work tree or the background if it asks for one, and return the exit code."""
+        """Execute the command line in another process if it belongs there; return the exit code, else None."""
         settings = self.settings
         if settings.commands.resume is not None:
             files = find_run(self.store, settings.start.alias or settings.commands.resume)
@@ -48,7 +48,7 @@ class Delegation:
         return self._start_in_worktree(self.store.get_run(alias))
 
     def detach(self, files: RunFiles) -> int:
-        """Continue a run in the background, and return the exit code of the process that started it."""
+        """Continue a run in a background process; return the exit code of that process if it ends at once, else 0."""
         background.check_attempts(files, force=self.settings.start.force)
         exit_code = background.detach(files, self.settings, self.console.print_line)
         if self.settings.output.json == "-":

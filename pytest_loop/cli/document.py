@@ -84,7 +84,7 @@ def _find_task_path(root: Path, task: str) -> Path | None:
 
 
 def _refuse_unnamed(declared: list[str], unnamed: list[str]) -> None:
-    """Refuse rule files for several documents if some of these files do not say which document they read."""
+    """Raise `UsageError` if rule files declare several documents, and the files `unnamed` declare none."""
     if unnamed:
         raise pytest.UsageError(
             f"the rules are about several documents ({list_names(declared, 3)}), and {list_names(unnamed, 3)} "

@@ -19,7 +19,7 @@ from pytest_loop.store.run_files import RunFiles
 
 @dataclass(frozen=True)
 class DocumentCopy:
-    """The document of a run that is over, and where it could go."""
+    """Offer to copy the document of a run that is over."""
 
     settings: Settings
     console: Console
@@ -27,7 +27,7 @@ class DocumentCopy:
     files: RunFiles
 
     def offer(self) -> None:
-        """Copy the document where the user wants it, and say what to do with it next."""
+        """Copy the document to `--loop-output` or to a path that the user types, and print the next step."""
         source = self.settings.root / self.state.setup.artifact
         if not self.state.is_over or not self.state.setup.artifact or not source.is_file():
             return

@@ -27,9 +27,9 @@ def explain_templates() -> str:
 
 
 def find_named_type(settings: Settings, context: TaskContext, console: Console) -> TaskType | None:
-    """Return the type that the user named, at a terminal or with `--loop-template`; rule files come before both.
+    """Return the type that the user named at a terminal, else with `--loop-template`; None with rule files.
 
-    A template needs no draft if nothing is added to it, and there is no user to change it.
+    Return None, too, with `--loop-workspace`, or for a template that nothing is added to and no user can change.
     """
     template = settings.judging.template
     check_template(template)
@@ -40,10 +40,10 @@ def find_named_type(settings: Settings, context: TaskContext, console: Console) 
 
 
 def find_task_type(settings: Settings, context: TaskContext) -> TaskType | None:
-    """Return the type of document that the words of the task ask for.
+    """Return the type of document that the words of the task ask for, or None.
 
-    A type that is not certain counts only if the project does not say when the task is done. Raises `UnclearError` for
-    a task that asks for several documents.
+    An uncertain type counts only if no command or test measures the task. Raises `UnclearError` for a task that asks
+    for several documents.
     """
     task = context.task
     if settings.workspace.workspace or task.commands or task.completion:
@@ -58,7 +58,7 @@ def find_task_type(settings: Settings, context: TaskContext) -> TaskType | None:
 
 
 def _is_measured(settings: Settings, context: TaskContext) -> bool:
-    """Return whether commands or tests of the project tell with some confidence when the task is done."""
+    """Return whether the criteria that can be inferred for the task have more than low confidence."""
     try:
         return propose_criteria(context, settings).confidence is not Confidence.LOW
     except UnclearError:
@@ -92,7 +92,7 @@ def draft_document_criteria(context: TaskContext, task_type: TaskType) -> Docume
 
 
 def draft_answered_criteria(context: TaskContext, answers: SetupAnswers) -> DocumentCriteria:
-    """Return the criteria of a document with other answers than those of the context."""
+    """Return the criteria of a document with `answers` in place of the answers in the context."""
     return draft_document_criteria(replace(context, answers=answers), answers.task_type or TaskType(""))
 
 

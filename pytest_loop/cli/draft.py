@@ -38,7 +38,7 @@ from pytest_loop.workspace.artifact import Artifact
 
 @dataclass(frozen=True)
 class RunDraft:
-    """A run before its confirmation; its artifact is the document, or the diff of the project's files.
+    """A run before its confirmation; `artifact` is the path of the document, or of the diff of the project's files.
 
     `plugins` are those of the session that collected the rules.
     """
@@ -112,7 +112,7 @@ class RunDraft:
     def build_state(self, alias: str) -> RunState:
         """Return the state that the run begins with."""
         settings, context = self.settings, self.context
-        stated = {} if context.document else context.project.thresholds  # the rule file of a document has them
+        stated = {} if context.document else context.project.thresholds  # a document's rule file states its thresholds
         thresholds = {phase: repr(score) for phase, score in stated.items()}
         is_inside = self.artifact.is_relative_to(settings.root)
         now = read_clock()
@@ -184,7 +184,7 @@ def make_draft(
         try:
             context = infer_rules(context, settings, console)
         except UnclearError:
-            if not tests_first:  # the tests will say when it is done
+            if not tests_first:  # the tests that are written first measure the task
                 raise
     if context.rule_file:
         session, plan, plugins = _collect_rule_file(settings, context, files, sessions)
@@ -220,7 +220,7 @@ def _collect_rule_file(
 def collect_rules(session: Session, artifact: Path) -> tuple[SessionPlan, frozenset[str]]:
     """Return the rules that a session collects, if any, and its plugins; raise `StateError` for a bad rule file.
 
-    `artifact` stands for the document, which is chosen later: rules that read one cannot be collected without it.
+    Use the path `artifact` as a placeholder: rules that read a document need one, and it is chosen later.
     """
     try:
         order = SessionOrder(artifact=str(artifact), phase=Phase.B, canary=secrets.token_hex(8))

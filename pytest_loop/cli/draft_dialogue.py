@@ -35,7 +35,7 @@ _USUAL_EDITORS = ("sensible-editor", "nano", "vi")
 
 @dataclass
 class DraftDialogue:
-    """The draft of one run, made with the user; `context` has all answers so far."""
+    """Make the draft of one run with the user; `context` contains all answers so far."""
 
     settings: Settings
     console: Console
@@ -44,7 +44,7 @@ class DraftDialogue:
     context: TaskContext
 
     def make_draft(self) -> RunDraft:
-        """Return the draft; at a terminal a task that cannot be measured leads to the set-up."""
+        """Return the draft with guards; for a task that cannot be measured, plan tests first or ask for the set-up."""
         while True:
             try:
                 draft = make_draft(self.settings, self.context, self.files, self.sessions, self.console)
@@ -53,12 +53,12 @@ class DraftDialogue:
                 self._resolve(error)
 
     def make_another_draft(self, error: UnclearError) -> RunDraft:
-        """Return a draft after the set-up, for one that turned out to be unclear."""
+        """Resolve the error of an unclear draft, and return a new draft."""
         self._resolve(error)
         return self.make_draft()
 
     def _resolve(self, error: UnclearError) -> None:
-        """Go on with tests first if there are no tests, else ask the user once; raise the error if neither helps."""
+        """Plan tests first if the project has none, else ask for the set-up once; raise the error after that."""
         if isinstance(error, NoTestsError):
             start = StartSettings(**(self.settings.start.values | {"tests_first": True}))
             self.settings = replace(self.settings, start=start)

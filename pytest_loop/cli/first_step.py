@@ -60,7 +60,7 @@ def begin_with_tests(state: RunState, project: SealedFiles) -> RunState:
 
 
 def begin_with_failures(baseline: SealedState, task: ParsedTask, project: SealedFiles) -> RunState:
-    """Return the state of a run that begins with failures; it notes new code of the task that no failing test names."""
+    """Return the state of a run that begins with failures; note new code of the task that no failing test names."""
     state, paths = baseline.state, {name.partition("::")[0] for name in baseline.baseline_result.result.failed_items}
     if classify_task(task.task).goal is not Goal.IMPLEMENT_FEATURE or not paths <= project.start.entries.keys():
         return state
@@ -73,12 +73,12 @@ def begin_with_failures(baseline: SealedState, task: ParsedTask, project: Sealed
 def begin_without_failures(state: RunState, task: ParsedTask) -> RunState:
     """Return the state of a run that begins with rules that all pass.
 
-    A condition that holds already is completed. A refactoring edits first, and its rules must keep passing. Raises
-    `UnmeasuredError` for new behaviour, because no rule measures it.
+    Leave the state unchanged if the task only asks for a condition that holds already. Let a refactoring edit first,
+    and its rules must keep passing. Raise `UnmeasuredError` for new behaviour, because no rule measures it.
     """
     intent = classify_task(task.task)
     if (task.completion or task.commands) and not find_content_words(task.task):
-        return state  # the task asks for its condition alone
+        return state  # the task asks for nothing but its condition
     if intent.goal is Goal.REGRESSION_GATE:
         return state.replace(edits_first=True)
     if intent.goal in _NEW_BEHAVIOUR or asks_for_more(task.task):

@@ -24,7 +24,7 @@ _SELECTION_FLAGS = ("-k", "-m")
 
 
 def add_suite_guards(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
-    """Return the draft with every other test of the project as a guard; a document needs none."""
+    """Return the draft with all other tests as guards, except those that the task names; unchanged for a document."""
     settings = draft.settings
     if settings.workspace.guards == NO_GUARDS or draft.target is Target.ARTIFACT or _has_whole_suite(draft):
         return draft
@@ -33,7 +33,7 @@ def add_suite_guards(draft: RunDraft, sessions: SessionFactory) -> RunDraft:
         session = sessions.make(arguments, time.time())
         suite = session.evaluate(SessionOrder(phase=Phase.B), "--collect-only", "-q").plan or SessionPlan()
     except SessionError:
-        return draft  # the goals can be judged all the same, and say what is wrong with the suite
+        return draft  # the goals can still be evaluated, and their session reports the error
     plan = add_guards(draft.plan, suite, set(_find_named_tests(draft.context.task.text, suite.items)))
     if plan == draft.plan:
         return draft
@@ -69,7 +69,7 @@ def _find_named_tests(task: str, node_ids: Iterable[str]) -> Iterator[str]:
 
 
 def _choose_paths(settings: Settings, suite: SessionPlan, plan: SessionPlan) -> tuple[str, ...]:
-    """Return the paths that hold the guards: the whole suite, or only their files if the suite has rule files too."""
+    """Return the paths of the whole suite; if it contains rule files, only the paths of files with guards."""
     if all(criteria.source == TESTS_SOURCE for criteria in suite.criteria):
         return settings.suite_paths
     guards = {rule.id for criteria in plan.criteria for rule in criteria.rules if rule.guard}

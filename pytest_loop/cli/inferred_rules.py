@@ -1,4 +1,4 @@
-"""Infer the rules of a run: ask once if they are doubtful, refuse missing tools, and measure what has to grow."""
+"""Infer the rules of a run: ask about doubtful ones, refuse missing tools, measure numbers that must grow."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def infer_rules(context: TaskContext, settings: Settings, console: Console) -> T
 
 @dataclass(frozen=True)
 class _Inference:
-    """The inference of one invocation."""
+    """Infer rules with the settings and the console of one invocation."""
 
     settings: Settings
     console: Console
@@ -137,7 +137,7 @@ class _Inference:
         return _explain(context, problem, f"install it: {describe_installation(tool)}")
 
     def _measure_baseline(self, criterion: Criterion) -> Criterion:
-        """Return a criterion that asks for growth with the number before the run; without any tests that is 0."""
+        """Add the baseline number, which is 0 without tests, to a criterion that needs one; return others unchanged."""
         if not criterion.needs_baseline:
             return criterion
         root = self.settings.root

@@ -25,9 +25,9 @@ _MAX_NAMES = 3
 
 
 def refuse_leftovers(store: Store, root: Path, print_line: PrintLine) -> None:
-    """Raise `StateError` if a killed run, or one whose last result cannot count, has left its edits in the files.
+    """Raise `StateError` if a killed run, or the latest run with a void evaluation, has left edits in the files.
 
-    What an interrupted evaluation has set aside is put back.
+    First put back files that an interrupted evaluation has set aside.
     """
     idle = [files for files in store.list_runs() if not files.is_busy]
     for files in idle:
@@ -49,10 +49,10 @@ def _is_void(run: SavedRun) -> bool:
 
 
 def _refuse_kept_edits(run: SavedRun, root: Path, *, is_killed: bool) -> None:
-    """Raise `StateError` if edits of a run are still there."""
+    """Raise `StateError` if edits of a run, suspicious ones of a killed run, are still in the project's files."""
     try:
         _, project = restore.open_project(root, run.files, run.state)
-    except StateError:  # its files are gone, so that nothing can be compared
+    except StateError:  # the run's files are gone: there is nothing to compare
         return
     try:
         paths = list(_list_suspicious(project, run) if is_killed else _list_kept_edits(project, run))
@@ -84,7 +84,7 @@ def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
 
 
 def _list_kept_edits(project: SealedFiles, run: SavedRun) -> Iterator[str]:
-    """Yield the files that are what the last evaluation judged, and not what they were when the run began."""
+    """Yield files that changed since the run began, and whose content is still that of the last evaluation."""
     judged = project.load_checkpoint(run.state.iteration)
     for path in compare_trees(project.start, project.current).paths:
         if judged and judged.entries.get(path) == project.current.entries.get(path):

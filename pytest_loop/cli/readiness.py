@@ -26,7 +26,7 @@ from pytest_loop.inference.reversibility import Reversibility, assess_reversibil
 from pytest_loop.inference.workflow import Workflow, classify_workflow
 
 _WORKFLOWS = {Workflow.BUILD: "build", Workflow.DEBUG: "debug", Workflow.REFACTOR: "refactor"}
-# Names of proofs in the draft that differ from those of the model.
+# Proofs whose names in the draft differ from their values.
 _KINDS = {Proof.REVIEW: "judge", Proof.ASSUMPTION: "manual"}
 
 
@@ -36,7 +36,7 @@ class UnclearError(LoopError):
 
 @dataclass(frozen=True)
 class UserChoices:
-    """The decisions of the user beyond the words of the task; defaults are none.
+    """The decisions of the user beyond the words of the task; a default value means no decision.
 
     `limits` are in words, such as `5 USD`. `template_rules` are the ids of rules that only a built-in template states.
     """
@@ -50,7 +50,7 @@ class UserChoices:
 
 @dataclass(frozen=True)
 class Readiness:
-    """The readiness of a draft; `missing` are safety measures for work that is hard to undo."""
+    """The readiness of a draft; `missing` lists absent safety measures for work that is hard to undo."""
 
     clarity: Clarity
     shape: Shape
@@ -69,7 +69,7 @@ class Readiness:
         )
 
     def render_question(self, question: str) -> str:
-        """Return a question before the start, with what is lacking."""
+        """Return `question` with its question mark, after a warning if safety measures are missing."""
         if not self.missing:
             return f"{question}?"
         return f"this is hard to take back, and lacks {' and '.join(self.missing)}: {question} all the same?"
@@ -100,9 +100,9 @@ class Readiness:
 
 
 def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
-    """Assess the draft of a run; of its own clarity and that of the project the stricter one counts.
+    """Assess the draft of a run; use the stricter of its own clarity and that of the project.
 
-    Rules that the user named say enough to start: such a run asks on the way, and is not refused.
+    Do not refuse a vague task if the user named rules: its run asks questions on the way.
     """
     rules = tuple(_make_draft_rule(rule, choices.template_rules) for rule in state.criteria.goals)
     artifact = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""

@@ -35,7 +35,7 @@ from pytest_loop.workspace.seal import format_path_pattern
 
 
 def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunState, RunFiles]:
-    """Return a run that this process now owns; a run that is over stays so unless something lets it continue."""
+    """Acquire a run, and reopen it if it may continue; return its state and files, released if it stays over."""
     files = find_run(store, settings.start.alias or settings.commands.resume)
     attempt = background.check_attempts(files, force=settings.start.force)
     try:
@@ -66,7 +66,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
     if event is None and state.is_over:
         console.print_line(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
         console.print_lines(ending_text.render_question(state))
-        store.update_current_run(state)  # a process that was killed in its last writes could not
+        store.update_current_run(state)  # a process that was killed during its last writes has not done this
         files.release()
         return state, files
     if event is not None:
@@ -99,7 +99,7 @@ def _confirm_unsigned(files: RunFiles, settings: Settings, console: Console) -> 
 
 
 def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
-    """Describe why a run continues, and what went wrong last in one that failed."""
+    """Yield why a run continues: its stop reason, errors of its steps, the answer and the raised limits."""
     if state.is_over:
         yield f"{state.task_alias} continues after {state.stop.reason}"
     yield from ending_text.render_step_errors(state)
@@ -112,7 +112,7 @@ def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
 
 
 def make_reopening_event(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
-    """Return the event that reopens a run or tells it an answer, or None if there is nothing new.
+    """Return the event that reopens a run or records an answer, or None if there is nothing new.
 
     A run reopens after an answer, after its limit was raised, or if it waits for a confirmation that can be given now.
     After some stop reasons the command alone is enough. An answer recorded before a crash is not recorded again.
@@ -137,7 +137,7 @@ def make_reopening_event(state: RunState, settings: Settings, *, can_review: boo
 
 
 def _find_raised_limits(state: RunState, settings: Settings) -> dict[str, Any]:
-    """Return the settings that allow more than the run was allowed so far."""
+    """Return the limits that exceed those of the run, and policies that let an experiment continue."""
     limits, flags = settings.limits, settings.flags
     raised: dict[str, Any] = {}
     if "--loop-max-iterations" in flags and limits.max_iterations > state.max_iterations:
@@ -176,7 +176,7 @@ def make_answer(state: RunState, settings: Settings, limits: Mapping[str, Any]) 
 def ask_for_answer(state: RunState, settings: Settings, console: Console) -> Settings | None:
     """Ask the user to answer a stopped run; return settings that resume it, or None to leave it as it is.
 
-    A run that was stopped on request has no question, and neither has one whose review was left open just now.
+    Ask nothing after a stop on request, or if the user has just left a review open.
     """
     has_no_question = parse_reason(state.stop.reason) is Reason.USER_STOP or state.is_review_pending
     if not can_ask(settings, console) or not state.is_over or state.stop.passed or has_no_question:

@@ -66,9 +66,9 @@ class RunControl:
         return 0
 
     def _stop_idle_run(self, files: RunFiles, reason: str) -> RunState | None:
-        """Stop a run without a process; return its state if it was over already.
+        """Stop a run that no process drives; return its state if it was over already, else None.
 
-        The name of another stop reason counts as `user_stop`, so that no text of a user makes the run a success.
+        Record a `reason` that names another stop reason as `user_stop`, so that no text of a user makes a success.
         """
         files.acquire()
         try:
@@ -88,7 +88,7 @@ class RunControl:
         return before if before.is_over else None
 
     def _put_back_sealed_files(self, files: RunFiles, state: RunState) -> tuple[SealFinding, ...]:
-        """Put sealed files back that an agent may have edited before its process died, and name them."""
+        """Put back sealed files that were edited before the run's process died; print and return the findings."""
         if state.setup.seal is None:
             return ()
         try:

@@ -35,7 +35,7 @@ def read_run(files: RunFiles) -> SavedRun | StateError:
 
 
 def find_run(store: Store, alias: str | None) -> RunFiles:
-    """Return the named run, else the current one, else the latest; `NO_VALUE` names no run."""
+    """Return the named run, else the current one, else the latest; `NO_VALUE` counts as no name."""
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     current = store.find_current_run()
@@ -59,7 +59,7 @@ def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
 
 
 def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
-    """Return the named run, else the only busy one, else the current one; raise `StateError` for several or none."""
+    """Return the named, else the only busy, else the current run; raise `StateError` for several or no active runs."""
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy_runs = store.list_busy_runs()

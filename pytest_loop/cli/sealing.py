@@ -92,7 +92,7 @@ def _find_unsealed_by_task(draft: RunDraft, project: SealedFiles) -> tuple[str, 
 def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> RunState:
     """Record the seal of a document's run in its state; there is nothing to evaluate before the first edit.
 
-    Raises `UsageError` if tests are to be written first: rules judge a document.
+    Raise `UsageError` for `--loop-tests-first`: a document is judged by rules, not by tests.
     """
     if draft.settings.start.tests_first:
         raise pytest.UsageError("--loop-tests-first: expected a run that edits files, found one of a document")
@@ -118,7 +118,7 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
 
 
 class SealedState(NamedTuple):
-    """The state with its seal, the number of goals that do not pass before the first edit, and the last session."""
+    """The state with its seal, the number of goals that do not pass at baseline, and the last session's result."""
 
     state: RunState
     failing_count: int
@@ -126,11 +126,11 @@ class SealedState(NamedTuple):
 
 
 def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
-    """Evaluate before the first edit: rules that differ are unstable, and guards that do not pass are dropped.
+    """Take the baseline and complete the seal; mark rules whose results differ as unstable, and drop failing guards.
 
     The first session shows which files sessions read and write: those that tests read get sealed, and those that
-    sessions write stay writable in the fence. If the first session wrote sealed files, or says too little, a second one
-    runs inside of this fence: a rule that fails only there must not block.
+    sessions write stay writable in the fence. If the first session wrote sealed files, or is inconclusive, run a second
+    one inside of this fence: a rule that fails only there must not block.
     """
     session, settings = draft.session, draft.settings
     opened, build = resolve_writable_paths(settings), settings.judging.build
@@ -183,9 +183,9 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
 
 
 def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
-    """Return whether one session does not say enough: it died, a fence may disturb it, or a failure does not repeat.
+    """Return whether the first session is inconclusive: it died, a fence may disturb it, or a failure does not repeat.
 
-    A test that passes when it is repeated alone is flaky, or depends on others: only the whole suite can tell.
+    A failed test that passes alone is flaky or depends on others: only another session of the whole suite can tell.
     """
     settings, session = draft.settings, draft.session
     if settings.judging.baseline_runs > 1 or first.result.exit_status is None:
@@ -199,7 +199,7 @@ def _needs_second_session(draft: RunDraft, first: BaselineSession, project: Seal
 
 
 class BaselineSession(NamedTuple):
-    """One session before the first edit: the worst outcome, the seconds and the number of tests of each rule."""
+    """One baseline session, with the worst outcome, the seconds and the number of tests of each rule."""
 
     result: SessionResult
     duration: float
@@ -209,7 +209,7 @@ class BaselineSession(NamedTuple):
 
 
 def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
-    """Run one session before the first edit; raise `StateError` if its results say nothing."""
+    """Run one baseline session; raise `StateError` if it cannot run or collect, or if a hidden failing test passes."""
     started = time.monotonic()
     try:
         result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))

@@ -128,7 +128,7 @@ class Start:
         return get_exit_code(state)
 
     def _drive(self, state: RunState, files: RunFiles, project: SealedFiles | None = None) -> RunState:
-        """Drive the run to its end, write what the user asked for, and notify them before a question waits."""
+        """Drive the run to its end, write the outputs, and notify the user that it ended."""
         if not state.is_over:
             state = self.runner.run(state, files, self.store, project)
         worktree.hand_over(self.settings.root, files, state, self.console.print_line)
@@ -168,7 +168,7 @@ class Start:
         return self._begin(state, files, RunStarted(state=state))
 
     def _draft_run(self, dialogue: DraftDialogue) -> RunState:
-        """Return the state that was confirmed; the draft of a document is shown again whenever the user changes it."""
+        """Return the confirmed state; show the draft of a document again whenever the user changes it."""
         draft: RunDraft | None = dialogue.make_draft()
         while draft is not None:
             try:
@@ -252,7 +252,7 @@ class Start:
         return state.replace(agents=(agent,)) if agent else state
 
     def _seal_and_evaluate(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
-        """Seal the files that decide verdicts, and take the baseline; both again for a draft that the user revised."""
+        """Seal the files that decide verdicts, and take the baseline; replace the seal of an earlier draft."""
         if self.project:
             self.project.delete_records()
         self.project = seal_files(draft, state, files)
@@ -290,7 +290,7 @@ class Start:
         return state, files
 
     def _discard(self, files: RunFiles) -> None:
-        """Remove what a run that does not start has written."""
+        """Remove the seal and the rule file of a run that does not start."""
         self._discard_seal()
         files.remove_rules()
 

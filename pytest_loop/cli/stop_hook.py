@@ -90,7 +90,7 @@ def _make_hook(config: pytest.Config, values: argparse.Namespace) -> StopHook:
     if message is None:
         raise AllowedError("the message of the hook is not a JSON object")
     settings = read_settings(config, values)
-    _ = settings.command  # raises for two commands
+    _ = settings.command  # raises `UsageError` if there are two commands
     return StopHook(config, settings, message)
 
 
@@ -107,9 +107,9 @@ class StopHook:
         return BlockCounter(Store(self.settings.root, self.settings.start.dir).root, self.message.session)
 
     def answer(self) -> str:
-        """Return the answer that blocks, with what is to be fixed; raise `AllowedError` if the agent may stop.
+        """Return the answer that blocks, with the reason; raise `AllowedError` if the agent may stop.
 
-        Only rules block: errors while judging, counting or reading let the agent stop.
+        Only rules and the agent's state file block: errors while judging, counting or reading let the agent stop.
         """
         blocks, limit = self._count_blocks(), self.settings.commands.gate_blocks
         if blocks >= limit:
@@ -125,7 +125,7 @@ class StopHook:
         return stop_message.format_block_answer(text, self.message)
 
     def _count_blocks(self) -> int:
-        """Return how often this agent was blocked in a row; without a session id only a first time is recognised."""
+        """Return how often this agent was blocked in a row; raise `AllowedError` if that cannot be counted."""
         if not self.message.session and self.message.is_repeated:
             raise AllowedError("it was kept from stopping before, and has no session to count that by")
         return self._blocks.read_count()
@@ -138,7 +138,7 @@ class StopHook:
                 raise AllowedError(f"it was kept from stopping before, and that cannot be counted: {error}") from None
 
     def _find_reason(self) -> str:
-        """Return why the agent may not stop: by the rules first, then by the state file that it keeps itself."""
+        """Return why the agent may not stop, by the rules or by its own state file; raise `AllowedError` if it may."""
         agent_state = self._read_agent_state()
         result = self._run_session()
         problems = [text for path, text in result.problems.items() if path.endswith(tuple(DATA_FORMATS_BY_SUFFIX))]
@@ -171,7 +171,7 @@ class StopHook:
             build_judging_arguments(settings),
             settings.folder,
             timeout,
-            # Python takes an edit for no edit if size and second are those of the bytecode: so write none.
+            # Write no bytecode: Python uses it after an edit in the same second that keeps the size of the source.
             {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             lambda _data: None,
             launcher=DirectLauncher() if is_warm else ColdLauncher(),
@@ -198,7 +198,7 @@ class StopHook:
         return result
 
     def find_objection(self, criteria: RunCriteria, evaluation: Evaluation, result: SessionResult) -> str:
-        """Return what the rules object to, empty if they pass."""
+        """Return why the rules block, or an empty text if they pass; raise `AllowedError` if they cannot be judged."""
         if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if evaluation.is_waiting_for_setup:

@@ -31,7 +31,7 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import make_alias
 
 MAX_TEXT_LENGTH = 200_000
-# Agents that may only edit, as their author wrote them: they judge the project's sentences only if named as the judge.
+# Kinds of agents that may be unable to do more than edit: they judge the project's sentences only as a named judge.
 _EDIT_ONLY_KINDS = ("", BUILTIN, "command", "python")
 
 
@@ -97,8 +97,8 @@ def _find_file_argument(arguments: Sequence[str]) -> str:
 class SetupAnswers:
     """Answers of the user about a run, at a terminal or by flags.
 
-    `commands` judge the files of a project. `mandatory` are checks of a document in words, `severities` those of rules
-    that differ from the draft, by id. `rule_file` is the drafted rule file as the user edited it.
+    `commands` judge the files of a project. `mandatory` are checks of a document in words. `severities` maps ids of
+    rules to severities that differ from the draft. `rule_file` is the drafted rule file as the user edited it.
     """
 
     task_type: TaskType | None = None
@@ -146,7 +146,7 @@ class TaskContext:
 
     @property
     def rule_file(self) -> str:
-        """The drafted rule file of a document, or one with inferred rules and those of the project; empty without."""
+        """The drafted rule file of a document, or one with inferred and the project's rules; empty without rules."""
         if self.document:
             return self.document.rule_file
         return render_rule_file(self._rules, "inferred" if self.proposal else "project")
@@ -176,7 +176,7 @@ class TaskContext:
         return tuple(dict.fromkeys(target for criterion in self.proposal.criteria for target in criterion.targets))
 
     def render_notes(self, *, is_detailed: bool = True) -> Iterator[str]:
-        """Render what could not be inferred; with details also why the rules were."""
+        """Yield notes on criteria that could not be inferred or judged; `is_detailed` adds why rules were inferred."""
         if self.proposal:
             if is_detailed:
                 reasons = "; ".join(self.proposal.rationale)

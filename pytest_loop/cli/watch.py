@@ -46,7 +46,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
 
 
 def _watch(config: pytest.Config, settings: Settings) -> int:
-    _ = settings.command  # raises for two commands
+    _ = settings.command  # raises `UsageError` if there are two commands
     console = Console(sys.stdout)
     sessions = SessionFactory(settings, console.print_line)
     session = sessions.make(build_judging_arguments(settings), time.time())
@@ -92,8 +92,8 @@ def _write_output(data: bytes) -> None:
 class Watcher:
     """Watch the files of a project, and evaluate them with a session.
 
-    Files that the session seems to write are ignored: those that change during two sessions in a row, until they change
-    between sessions. `score` is the hook that may replace the score.
+    Ignore files that change during two sessions in a row, until they change between sessions: the session seems to
+    write them. `score` is the hook that may replace the score.
     """
 
     root: Path
@@ -124,7 +124,7 @@ class Watcher:
             self.print_line(f"changed: {list_names(sorted(changed), _MAX_NAMES)}")
 
     def find_changes(self, before: FileTree, after: FileTree) -> set[str]:
-        """Return what changed during a session, and remember what the session seems to have written itself."""
+        """Return files that changed during a session; ignore those that also changed during the session before."""
         changed = set(compare_trees(before, after).paths) - self._ignored
         self._ignored |= changed & self._suspects
         self._suspects = changed
@@ -134,7 +134,7 @@ class Watcher:
         return scan_files(self.root, self.scope, before, before)
 
     def _wait_until_stable(self, tree: FileTree) -> FileTree:
-        """Return the files after an editor, or git, has written all of them."""
+        """Wait until two scans find the same files, because an editor or git may still write; return them."""
         while True:
             before, tree = tree, self._scan(tree)
             if before.digest == tree.digest:

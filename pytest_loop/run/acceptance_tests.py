@@ -33,7 +33,7 @@ _FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
 def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """Let an agent write failing tests, check and confirm them, and seal them.
 
-    Tests that a killed process has left are used if they are fine. Raises `AgentError` for tests that break their
+    Use tests that a killed process has left if they keep their contract. Raises `AgentError` for tests that break their
     contract, and `StopRequestedError` if they are not confirmed.
     """
     tests = AcceptanceTests(context)
@@ -106,7 +106,7 @@ class AcceptanceTests:
         return data.decode("utf-8", "replace")
 
     def _run_tests(self) -> None:
-        """Run a session with the new files, and name those to it that it does not collect by itself."""
+        """Run a session with the new files; pass the paths of those that it does not collect by itself."""
         run = self.context.run
         run.project.begin_work(is_session=True)
         order = SessionOrder(phase=Phase.B)

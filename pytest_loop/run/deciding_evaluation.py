@@ -19,27 +19,27 @@ from pytest_loop.workspace.clean_room import RoomReport
 from pytest_loop.workspace.environment import find_changed_package_files
 from pytest_loop.workspace.left_out_files import make_entry
 
-# Judging a quicker suite twice costs less than starting every session anew.
+# Evaluate a quicker suite in the usual session first: a second evaluation costs less than a new interpreter each time.
 QUICK_SECONDS = 3.0
 _MAX_NAMES = 3
 _ADVICE = "not part of the change, so set aside for this evaluation: move it, or make it with loop_build"
 
 
 class EvaluateRules(Protocol):
-    """Evaluate the rules in one session; a deciding one starts as a new interpreter."""
+    """Evaluate the rules in one session; start a new interpreter if `is_deciding`."""
 
     def __call__(self, *, is_deciding: bool) -> Evaluation: ...
 
 
 class EvaluateFailures(Protocol):
-    """Evaluate only what did not pass last time, `stop_early` at the first failure; None if that says nothing."""
+    """Evaluate only rules that did not pass last time, until a first failure if `stop_early`; None if inconclusive."""
 
     def __call__(self, *, stop_early: bool) -> Evaluation | None: ...
 
 
 @dataclass
 class DecidingEvaluation:
-    """Evaluate in a clean room what may be a success; `findings` are signs of tampering that show only there."""
+    """Evaluate in a clean room if the run may be a success; `findings` are signs of tampering found only there."""
 
     context: RunContext
     state: RunState
@@ -51,9 +51,9 @@ class DecidingEvaluation:
     def evaluate(self) -> Evaluation:
         """Evaluate the rules in the clean room, unless a test that failed last time still fails.
 
-        Before an agent has worked, the usual session decides: there is nothing to keep out. If the tests that failed
-        pass now, the clean room comes at once: most likely everything passes, and one session of all tests is enough.
-        While one of them fails, a long suite does not run as a whole, but for the last iteration.
+        Before an agent has worked, use the usual session: there are no edits to keep out. If the tests that failed last
+        time pass now, use the clean room at once: most likely everything passes, so one session of all tests is enough.
+        While one of them fails, run a long suite as a whole only in the last iteration.
         """
         state = self.state
         if not state.has_agent_worked:
@@ -97,7 +97,7 @@ class DecidingEvaluation:
             raise SessionError(problem)
 
     def _compare_environment(self) -> Iterator[SealFinding]:
-        """Yield a finding if installed packages changed; inside of a fence with mounts they are read-only."""
+        """Yield a finding if installed packages changed; none if a fence keeps them read-only."""
         seal, fence = self._seal, self.context.fence
         if not seal.taken_at or fence.sealing_tool:
             return
@@ -112,7 +112,7 @@ class DecidingEvaluation:
         return {path: entry.stamp if entry else None for path, entry in entries}
 
     def _compare_stamps(self, before: dict[str, object]) -> Iterator[SealFinding]:
-        """Yield a finding for each sealed file that was written, but for those that sessions wrote at the baseline."""
+        """Yield a finding for each sealed file written during the evaluation, unless baseline sessions wrote it."""
         written = self._seal.written or ()
         for path, stamp in self._read_stamps().items():
             if stamp != before[path] and not is_written(path, written):
@@ -120,12 +120,12 @@ class DecidingEvaluation:
 
 
 def is_written(path: str, written: Collection[str]) -> bool:
-    """Return whether a path is one of those that sessions write, or lies in a folder of these."""
+    """Return whether `written` names a path, or a folder (with a slash at the end) that contains it."""
     return path in written or any(name.endswith("/") and path.startswith(name) for name in written)
 
 
 def _describe_room(report: RoomReport, *, is_failed: bool) -> Iterator[SealFinding]:
-    """Yield files that could not be verified, and after a failure files set aside, which may be its reason."""
+    """Yield files that could not be verified and, after a failure, files set aside that may be its cause."""
     for path, reason in report.unverified.items():
         yield SealFinding(kind=UNVERIFIED, path=path, detail=reason)
     names = [path for path in report.changed if path not in report.unverified]

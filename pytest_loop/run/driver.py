@@ -41,10 +41,10 @@ _INTERRUPTIONS = (PhaseError, StopRequested)
 
 @dataclass
 class Driver(Generic[State]):
-    """One run from where it stands to its end; machine and steps are those of a run or of an experiment.
+    """Drive one run or experiment from its current state to its end.
 
     `rebuild_context` returns a context whose fence and session fit the seal of a state; it is called after new tests
-    were sealed. `is_cancelled` ends the steps that work side by side.
+    were sealed. `is_cancelled` stops steps that run at the same time.
     """
 
     state: State
@@ -59,7 +59,7 @@ class Driver(Generic[State]):
 
     def run(self) -> State:
         """Drive the run until it is over, and return its last state."""
-        gc.freeze()  # thousands of rules stay: collecting them again and again would be slow
+        gc.freeze()  # thousands of rules live as long as the run: scanning them again and again is slow
         try:
             self._adopt_answer()
             while commands := self.machine.list_next_commands(self.state):
@@ -90,7 +90,7 @@ class Driver(Generic[State]):
         self.context.hook.pytest_loop_event(event=event, state=self.state)
 
     def _execute_all(self, commands: tuple[Command, ...]) -> list[Payload]:
-        """Execute commands, unless a request of another process, a plugin or the user comes first."""
+        """Return the payload of a request by another process, a plugin or the user, else execute commands."""
         self._raise_on_pause()
         first, files = commands[0], self.context.files
         is_end = first.kind in (Kind.STOPPED, Kind.FAILED)
@@ -108,7 +108,7 @@ class Driver(Generic[State]):
         return self._execute_steps(commands)
 
     def _ask_user(self, command: Command) -> Payload | None:
-        """Return the user's review of a success or refusal of an iteration; events are on disk while they think."""
+        """Write events, then ask the user; return a review of a success, a stop instead of an iteration, or None."""
         gates = self.context.gates
         if gates.is_terminal:
             self.flush()
@@ -148,7 +148,7 @@ class Driver(Generic[State]):
         write = self.context.live.write
         try:
             findings = tuple(self.context.project.enforce_seal())
-        except StateError as error:  # the project is gone: the reason why the step ended comes first
+        except StateError as error:  # the project is gone: keep the reason why the step ended
             write(str(error))
             return ()
         for finding in findings:
@@ -172,7 +172,7 @@ class Driver(Generic[State]):
         ]
 
     def _execute(self, command: Command) -> Payload:
-        """Execute a command; an error of a step is a value, and the machine decides what follows."""
+        """Execute a command; return an error of a step as a payload, so that the machine decides how to continue."""
         if command.step is None:
             return self._complete_end(self.steps.make_payload(command, self.state))
         started = time.monotonic()
@@ -198,7 +198,7 @@ class Driver(Generic[State]):
         return not self.is_cancelled and self.context.files.can_continue
 
     def _raise_on_pause(self) -> None:
-        """Raise `KeyboardInterrupt` if a pause was requested: the run can be resumed after both."""
+        """Raise `KeyboardInterrupt` if a pause was requested: like an interrupt, it lets the run be resumed."""
         if self.context.files.is_pause_requested:
             self.context.files.clear_requests()
             raise KeyboardInterrupt

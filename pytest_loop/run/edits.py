@@ -102,7 +102,7 @@ def _choose_text(reply: AgentReply, claim: Blocked | None, before: str | None, a
 def _edit_files(context: StepContext, step: Step) -> EditPayload:
     """Let an agent edit the files, and restore sealed ones.
 
-    An agent that fails is no verdict: if it has edited something, the rules decide.
+    Raise the error of a failed agent only if it changed nothing: otherwise, the rules judge its edits.
     """
     run, project = context.run, context.run.project
     before = project.current
@@ -111,7 +111,7 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
     try:
         if _uses_candidates(context):
             reply, candidates = _try_candidates(context, step)
-        elif context.agent.name == BUILTIN:  # its search writes and reverts files again and again
+        elif context.agent.name == BUILTIN:  # count no edits: its search writes and reverts files again and again
             reply = context.ask(step, context.agent)
         else:
             counter = count_project_edits(project)
@@ -145,7 +145,7 @@ def _edit_files(context: StepContext, step: Step) -> EditPayload:
 
 
 def _watch_edits(context: StepContext, counter: EditCounter) -> StepContext:
-    """Return a context that looks for edits as often as it looks for a reason to stop."""
+    """Return a context that polls the counter of edits whenever it checks whether to continue."""
 
     def should_continue() -> bool:
         counter.poll()
@@ -155,7 +155,7 @@ def _watch_edits(context: StepContext, counter: EditCounter) -> StepContext:
 
 
 def _describe_rewrites(rewrites: Rewrites, name: str = "") -> dict[str, Any]:
-    """Return the fields of an edit that wrote a file several times; a scratch copy has the `name` of its original."""
+    """Return payload fields for a file that was written several times, else none; `name` replaces its path."""
     return {"rewrites": rewrites.times, "rewritten": name or rewrites.path} if rewrites.times > 1 else {}
 
 
@@ -181,7 +181,7 @@ def _redact_parts(parts: ChangedParts, redact: Callable[[str], str]) -> ChangedP
 
 
 def _uses_candidates(context: StepContext) -> bool:
-    """Return whether several agents try; the built-in agent would find the same edit each time."""
+    """Return whether several candidates try the edit; False for the built-in agent, which repeats itself."""
     return (
         context.state.setup.candidates > 1 and context.run.make_candidate is not None and context.agent.name != BUILTIN
     )
@@ -222,7 +222,7 @@ def _find_claim(context: StepContext, reply: AgentReply) -> Blocked | None:
 
 
 def _read_copy(copy: Path) -> str | None:
-    """Return the agent's copy; what cannot be read is the agent's error."""
+    """Return the text of the agent's copy; raise `AgentError` if it cannot be read."""
     try:
         return Artifact(copy).read_text()
     except StateError as error:

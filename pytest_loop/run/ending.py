@@ -1,4 +1,4 @@
-"""The change that the end of a run shows."""
+"""Read the change that a run has made, and add it to the end of the run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_diffstat(files: RunFiles) -> str:
 
 
 def read_change(state: RunState, files: RunFiles) -> str:
-    """Return the change of a project since the run began, which is in its artifact, or a document's last change."""
+    """Return the diff of a project since the run began, or the last diff of a document; empty if there is none."""
     if state.setup.target is Target.WORKSPACE:
         text = (disk.read_file(files.artifact) or b"").decode("utf-8", "replace")
         return extract_diff(text)

@@ -73,7 +73,7 @@ class Evaluator:
                 findings += self._judge_without_new_tests()
             seal_late_reads(project, self.session_result.reads)
             project.add_module_folders(self.session_result.module_folders)
-        # Without a fence, a process may set the times of files back: contents decide before a success.
+        # Without a fence, a process may reset the times of files: compare contents before a success.
         changed = project.enforce_seal(read_all=evaluation.passed and not self.context.fence.sealing_tool)
         paths = {finding.path for finding in changed}
         findings += [*changed, *(finding for finding in deciding.findings if finding.path not in paths)]
@@ -81,7 +81,7 @@ class Evaluator:
         return evaluation.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def evaluate_rules(self, *, is_deciding: bool = False) -> Evaluation:
-        """Evaluate only the rules, again without reused results if they pass with them."""
+        """Evaluate only the rules; if they pass with reused results, evaluate them again without these."""
         can_reuse = not self.context.settings.judging.no_reuse
         evaluation = self._run_session(can_reuse=can_reuse, is_deciding=is_deciding)
         if evaluation.passed and self.session_result.has_reused_evidence:
@@ -89,9 +89,9 @@ class Evaluator:
         return evaluation
 
     def _evaluate_failures(self, *, stop_early: bool) -> Evaluation | None:
-        """Run only the tests that did not pass last time; all other rules count as passed, so that this ends no run.
+        """Run only the tests that did not pass last time; count all other rules as passed, so never end a run on this.
 
-        None if that says nothing: rules other than tests did not pass, or some tests cannot be collected.
+        Return None if this is inconclusive: rules other than tests did not pass, or some tests cannot be collected.
         """
         before, rules = self.state.evaluation, self.state.criteria.by_id
         if before is None or before.void or before.phase is not self.state.phase:
@@ -110,7 +110,7 @@ class Evaluator:
         return evaluation.model_copy(update={"not_repeated": len(others)})
 
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
-        """Run commands that passed once more without tests that an agent has added: these may patch the product."""
+        """Repeat commands without new tests, which may patch the product; yield a finding if a pass needs these."""
         project, seal, room = self.context.project, self.state.setup.seal, self.context.clean_room
         paths = list_new_tests(project)
         rules = self.state.criteria.rules
@@ -165,7 +165,7 @@ class Evaluator:
         return self._assess(evidence, artifact_hash)
 
     def _compute_hash(self) -> str:
-        """Return the hash of what is judged."""
+        """Return the hash of the project's files, or of the document."""
         return self.context.project.digest if self._edits_files else self.context.artifact.compute_hash()
 
     def _assess(self, evidence: Mapping[str, Sequence[Evidence]], artifact_hash: str) -> Evaluation:
@@ -175,7 +175,7 @@ class Evaluator:
         return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
 
     def _find_baseline_result(self, artifact_hash: str) -> SessionResult | None:
-        """Return the result of the baseline for the first evaluation, if no judge has to be asked for it."""
+        """Return the baseline's result for a first evaluation of the same files; None if a judge must be asked."""
         baseline, state = self.context.baseline_result, self.state
         if baseline is None or state.has_agent_worked or state.evaluation or baseline.digest != artifact_hash:
             return None
@@ -186,7 +186,7 @@ class Evaluator:
         return baseline.result
 
     def _save_checkpoint(self) -> None:
-        """Save the files before the evaluation; without a checkpoint in git, the run continues."""
+        """Save the files before the evaluation; only print a note if git cannot store them."""
         if not self._edits_files:
             return
         project, iteration = self.context.project, self.state.iteration

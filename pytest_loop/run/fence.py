@@ -30,10 +30,10 @@ _ONLY_DETECTED = "edits of sealed files are only detected, not prevented"
 
 @dataclass(frozen=True)
 class RunFence:
-    """Paths that a run's processes may only read; without a tool there is no fence, and `problem` says why.
+    """Paths that a run's processes may only read; without a `tool` there is no fence, and `problem` explains why.
 
-    `sealed` paths are relative to the workspace; `unfenced_count` is the number of sealed files beyond them. `fixed`
-    paths lie outside of the project or belong to its environment. `opened` ones stay writable whatever else applies.
+    `sealed` paths are relative to the workspace; `unfenced_count` is the number of other sealed files. `fixed`
+    paths lie outside of the project or belong to its environment. `opened` paths stay writable in any case.
     """
 
     tool: FenceTool | None = None
@@ -95,7 +95,7 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def _can_be_split_off(path: str, workspace: Path) -> bool:
-    """Return whether a read-only folder leaves the workspace, the home and the temporary folder writable."""
+    """Return whether a folder neither contains nor is in the workspace, the home or the temporary folder."""
     writable = (str(workspace), os.path.realpath(Path.home()), os.path.realpath(tempfile.gettempdir()))
     holds_writable = any(_is_below(folder, [path]) for folder in writable)
     return Path(path).is_dir() and not _is_below(path, writable) and not holds_writable
@@ -125,10 +125,10 @@ def resolve_writable_paths(settings: Settings) -> tuple[str, ...]:
 
 
 def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, state: RunState) -> RunFence:
-    """Return the fence of a run; its state says what sessions write.
+    """Return the fence of a run; take the paths that sessions write from the seal in its state.
 
-    Where a goal of a project is a command, such as a linter, it may ask for edits of sealed sources that change no
-    verdict.
+    If a goal of a project is a command, such as a linter, leave sealed sources writable: the command may ask for edits
+    that change no verdict.
     """
     tool, problem = choose_tool(settings)
     seal = state.setup.seal or Seal()

@@ -37,7 +37,7 @@ def find_read_patterns(
 
 
 def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:
-    """Seal edited files that tests read now, and did not at the baseline because they failed before that."""
+    """Seal edited files that tests read now, but not at the baseline, because they failed too early."""
     changes = project.changes
     edited = {path for path in (*changes.modified, *changes.removed) if not project.sealed.matches(path)}
     if not edited.isdisjoint(path for path, _ in reads):

@@ -1,4 +1,4 @@
-"""Run tests that an agent has added apart: they decide nothing, and the rules must pass without them."""
+"""Run an agent's new tests in a separate session: they decide nothing, and the rules must pass without them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def have_no_assertions(project: SealedFiles, paths: Iterable[str]) -> bool:
 
 
 def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
-    """Run the tests that an agent has added in a session of their own; return None if there are none."""
+    """Run an agent's new tests in a separate session; return their results, or None if there are no new tests."""
     paths = ProjectChanges(project).list_new_tests()
     if not paths:
         return None
@@ -38,7 +38,7 @@ def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
         result = session.evaluate(order)
     except SessionError:
         return NewTests(total=len(paths), failing=paths)
-    outcomes = {  # without those of a drafted rule file, which is collected too
+    outcomes = {  # leave out outcomes of a drafted rule file: the session collects it, too
         name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
     }
     failing = (name for name, outcome in outcomes.items() if outcome not in _PASSING)

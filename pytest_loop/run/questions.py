@@ -38,7 +38,7 @@ _PLATEAU_ANSWERS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 @dataclass(frozen=True)
 class Gates:
-    """Ask the user where `confirm` and the task want it, unless `is_agreed` says that the user agreed to everything.
+    """Ask the user at the gates that `confirm` and the task require; `is_agreed` is a yes to all of them.
 
     `read_answer` returns None at the end of input.
     """
@@ -64,7 +64,7 @@ class Gates:
         return None if answer is None else answer.lower() in YES_BY_DEFAULT
 
     def _confirm_baseline(self, state: ExperimentState) -> bool | None:
-        """Return True if the first edit may be composed, or None to pause; a failed composer needs no second yes."""
+        """Return True to compose the first edit, or None to pause; do not ask again after a composer failed."""
         if state.get_error(Step.CRITIQUE) or not self._must_ask(Gate.BASELINE, state):
             return True
         answer = self.read_answer(f"{render_baseline_question(str(state.experiment.last))} [Y/n, n pauses] ")
@@ -83,7 +83,7 @@ class Gates:
         return None if answer is None else answer.lower() in YES
 
     def review(self, state: RunState) -> ReviewDone | None:
-        """Return the user's opinion of a result that passes; None without a question, or if there is one already."""
+        """Return the user's review of a result that passes; None if a review exists already, or none is required."""
         if state.signals.review is not None or not self._must_ask(Gate.SUCCESS, state):
             return None
         total = state.evaluation.total if state.evaluation else 0

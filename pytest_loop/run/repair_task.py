@@ -28,7 +28,7 @@ class RepairAttempts:
     _best: Evaluation | None = None
 
     def build_task(self) -> RepairTask:
-        """Return the task of the last evaluation, which attempts must improve on; it names no held-out rules."""
+        """Return a repair task without held-out rules; attempts must beat the score of the last evaluation."""
         self._best = self.state.evaluation
         unmet = self._best.unmet if self._best else frozenset()
         rules = [
@@ -46,7 +46,7 @@ class RepairAttempts:
         )
 
     def _attempt(self, action: Callable[[], None]) -> bool:
-        """Keep the edits of an action only if the score rises, and no further rule fails."""
+        """Keep the edits of an action if the score rises and no further rule fails; return whether they were kept."""
         before, files = self._best, self.project.save_current()
         action()
         findings = self.project.enforce_seal()

@@ -23,7 +23,7 @@ from pytest_loop.show.live_view import SHOW_AGENTS, LiveView
 from pytest_loop.show.run_story import RunStory
 from pytest_loop.store.run_files import RunFiles
 
-# Events after which other loops read where this one stands.
+# Events after which `--loop-status-block` prints the state for other loop tools.
 _STATUS_EVENTS = frozenset((Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 # Events that are shown at every verbosity.
 _DECISIVE_EVENTS = frozenset(
@@ -65,7 +65,7 @@ class RunReporter:
         self.show_position(state)
 
     def show_position(self, state: RunState) -> None:
-        """Show in the line of progress which iteration it is."""
+        """Show the number of the iteration and its limit in the line of progress."""
         self.live.position = f"{state.iteration}/{state.max_iterations}"
 
     def report_end(self, state: RunState, files: RunFiles) -> None:

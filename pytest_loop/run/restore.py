@@ -26,9 +26,9 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState, SealedFiles]:
-    """Return the files of a run that another process began; one without a seal is sealed now.
+    """Return the state and the files of a run that another process began; seal a run of a tool that seals none.
 
-    Other tools do not seal runs. What an interrupted evaluation has set aside is put back first.
+    First put back files that an interrupted evaluation has set aside.
     """
     clean_room.put_back(files.folder)
     seal = state.setup.seal
@@ -45,9 +45,9 @@ def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState
 
 
 def put_back_sealed(project: SealedFiles, files: RunFiles, state: RunState) -> tuple[SealFinding, ...]:
-    """Put back what was sealed when the run began, after a crash of its process; return what had changed.
+    """Put back sealed files and inferred rules after a crash; return what had changed.
 
-    Raise `StateError` if that is not possible: the run must not go on with another judge.
+    Raise `StateError` if a file cannot be put back: the run must not go on with changed rules or tests.
     """
     findings = (*project.enforce_seal(), *restore_rules(files, state))
     if lost := project.list_lost_files():
@@ -59,7 +59,7 @@ def put_back_sealed(project: SealedFiles, files: RunFiles, state: RunState) -> t
 
 
 def restore_rules(files: RunFiles, state: RunState) -> Iterator[SealFinding]:
-    """Restore inferred rules to what they were when the run began."""
+    """Restore the inferred rule file as it was when the run began; yield a finding if it had changed."""
     rules = state.setup.inferred_rules
     if rules and not files.save_rules(rules):
         yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
@@ -70,7 +70,7 @@ def restore_iteration(
 ) -> RestoreResult:
     """Restore the files that an iteration judged, or for 0 those from before the first edit.
 
-    Files that were made after the run stay for 0, and with `keeps_new_files` for any iteration. The baseline of an
+    Keep files that were made after the run for 0, and with `keeps_new_files` for any iteration. The baseline of an
     experiment belongs to its first iteration.
     """
     events = list(events)

@@ -52,7 +52,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass
 class Runner:
-    """Run one run with the settings of this process."""
+    """Drive one run with the settings of this process."""
 
     settings: Settings
     hook: Any

@@ -26,9 +26,9 @@ MAX_ANSWER_LENGTH = 4_000
 
 @dataclass
 class StepRecord:
-    """The agents of a step for its event: the last one with its prompt and answer, and the usage of all.
+    """Record for the event of a step the last agent, its prompt and answer, and the usage of all agents.
 
-    `recalled` are the names of lessons in the prompt, and `put_back` the files that an agent may not edit and did.
+    `recalled` are the names of lessons in the prompt, and `put_back` the files that a read-only agent edited.
     """
 
     agent: str = ""
@@ -109,7 +109,7 @@ class StepContext:
 
     @contextmanager
     def _undo_edits(self, step: Step) -> Iterator[None]:
-        """Undo and print edits of a read-only agent, except beside PRODUCE, which edits the same files."""
+        """Undo and print edits of a read-only agent; do nothing beside PRODUCE: it edits the same files."""
         project = self.run.project
         if Step.PRODUCE in self.state.progress.awaited:
             yield

@@ -78,7 +78,7 @@ class RunSteps:
 
 
 def end_run(command: Command, state: RunState) -> Stopped | Failed:
-    """Return the payload of the end of a run; a stop that was asked for keeps the words of the user."""
+    """Return the payload of the end of a run; a stop on request has the user's words as its reason."""
     reason = command.reason or Reason.USER_STOP
     words = state.signals.stop_request if reason is Reason.USER_STOP else reason.value
     budget = report_budget(state) if reason is Reason.BUDGET_EXCEEDED else {}
@@ -168,7 +168,7 @@ def _name_sealed_places(critique: Critique, context: StepContext) -> Critique:
 
 
 def _wants_localisation(context: StepContext) -> bool:
-    """Return whether to look for suspicious lines: by a setting, or for the agent after the built-in one."""
+    """Return whether to look for suspicious lines: the setting asks for it, or the built-in agent came before."""
     earlier = context.run.agents[: context.state.progress.agent_index]
     return context.run.settings.agents.localise or any(agent.name == BUILTIN for agent in earlier)
 

@@ -45,7 +45,7 @@ class TamperingSearch:
 
     @property
     def seal(self) -> Seal:
-        """The seal of the run; one without content if the run has none."""
+        """The seal of the run, or an empty one."""
         return self.state.setup.seal or Seal()
 
     @cached_property
@@ -81,9 +81,9 @@ class TamperingSearch:
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
 
     def _find_new_support(self) -> Iterator[SealFinding]:
-        """Yield new files that a session read, although it did not collect the new tests.
+        """Yield new files in sealed places that the session read; elsewhere as unverified ones that a test read.
 
-        A new file elsewhere may be what the task asks for, if a test opens it.
+        A new file outside of sealed places may be part of the task.
         """
         reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
         read_paths = {path for path, _ in reads}
@@ -96,7 +96,7 @@ class TamperingSearch:
                 yield SealFinding(kind=UNVERIFIED, path=path, detail="it is new, and a test reads it")
 
     def _find_changed_checks(self) -> Iterator[SealFinding]:
-        """Yield the rules whose checks are not those of the start."""
+        """Yield the rules whose checks differ from those at the start of the run."""
         for rule in find_changed_checks(self.state.criteria, self.session_result.plan or SessionPlan()):
             if not self.project.is_unsealed(rule.source):
                 detail = "its check is not the one that the run began with"
@@ -142,13 +142,13 @@ class TamperingSearch:
     def _can_interfere(self, source: ChangedSource) -> bool:
         """Return whether code of a source may have run in the session; a command may run whatever it likes."""
         if PathPatterns(self.seal.named).matches(source.path):
-            return False  # the task wants it to be edited
+            return False  # the task names it as a file to edit
         reads = {path for path, _ in self.session_result.reads}
         is_new_test = source.before is None and is_test_module(source.path)
         return source.path in reads or not reads or (self._is_linted and not is_new_test)
 
     def _find_read_tests(self) -> Iterator[SealFinding]:
-        """Yield changed sources that read a test: its values may be their answers."""
+        """Yield changed sources that read a test: they may copy expected values from it."""
         changed = {source.path for source in self.sources}
         for path, owner in sorted(self.session_result.reads):
             if owner in changed and is_test_module(path) and not is_test_module(owner):
@@ -163,11 +163,11 @@ class TamperingSearch:
                     yield SealFinding(kind="doctest", path=source.path, detail=detail)
 
     def _find_interference(self) -> Iterator[SealFinding]:
-        """Yield what changed or new code did to the session, and no code did before the first edit."""
+        """Yield interference of new or changed code with the session that did not occur at the baseline."""
         changed = {source.path for source in self.sources}
         for path, text in sorted(self.session_result.interference.difference(self.seal.interference)):
             is_known = path in self.project.start.entries and path not in changed
-            if text == CAUGHT_FAILURE:  # perhaps for good: a test may try again
+            if text == CAUGHT_FAILURE:  # may be legitimate: a test may try again
                 yield SealFinding(kind=UNVERIFIED, path=path, detail=text)
             elif not is_known and (self._is_linted or text != EXECUTES_TEXT):
                 yield SealFinding(kind="interference", path=path, rule="" if path else "the session", detail=text)
@@ -189,9 +189,9 @@ class TamperingSearch:
         return not self.state.criteria.has_tests_only
 
     def _list_replaced_tests(self) -> list[str]:
-        """Return the tests that were what their file says before the first edit, and are not any more.
+        """Return tests that code replaces now, but did not replace at the baseline.
 
-        Nothing is known about tests of new files, and of modules that could not be imported.
+        Leave out tests of new files and of modules that could not be imported: their baseline is unknown.
         """
         unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         files = self.project.start.entries.keys() - unknown

@@ -25,7 +25,7 @@ _CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-
 _COMMANDS_HINT = " (commands around runs: pytest-loop --help)"
 # Flags of a run that its sessions read too.
 _SHARED_FLAGS = ("--loop-workload",)
-# Flags that the process which started a run has used up; the background process resumes that run.
+# Flags that start a run: a process that resumes it does not get them.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
 # Flags whose files belong to the folder of the caller, also for a process in a work tree.
 _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
@@ -142,7 +142,7 @@ def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = 
 def build_resume_arguments(arguments: Sequence[str], keep: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the arguments of a process that resumes a run, without the flags that started it.
 
-    A process in the background writes no result to its standard output. Flags in `keep` stay.
+    Leave out `--loop-json=-`, too: standard output in the background is the log. Flags in `keep` stay.
     """
     words: list[str] = []
     for argument in split_arguments(arguments):

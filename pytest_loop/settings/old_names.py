@@ -13,7 +13,7 @@ from pytest_loop.settings.options import OPTIONS
 from pytest_loop.settings.rows import Option
 from pytest_loop.settings.session_settings import is_given, read_old_key
 
-# Flags that change a session which no run has started.
+# Flags that affect a session outside of a run.
 _SESSION_FLAGS = tuple(
     f"--loop-{name}" for name in ("phase", "baseline", "save-baseline", "shard", "schema", "judge", "agent-timeout")
 )
@@ -31,7 +31,7 @@ def list_hints(config: pytest.Config, values: argparse.Namespace) -> Iterator[st
 
 
 def describe_new_key(option: Option[Any], value: Any) -> str:
-    """Return how the value of an old ini key is written now."""
+    """Return the current spelling of an old ini key with its value."""
     if option.bundle == "workload":
         text = _join(value)
         return f"{_to_camel(option.part)}: {text} in the manifest, or --loop-workload '{option.part} {text}'"
@@ -46,7 +46,7 @@ def describe_new_key(option: Option[Any], value: Any) -> str:
 
 
 def _to_camel(name: str) -> str:
-    """Return the name as manifests write it."""
+    """Return the name in camel case, as in manifests."""
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)
 

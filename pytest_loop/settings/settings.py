@@ -56,7 +56,7 @@ class Settings:
 
     @property
     def command(self) -> str | None:
-        """The command around runs, if there is one; a report is one unless a run starts or resumes."""
+        """The command around runs, or None; a report or debrief is a command unless a run starts or resumes."""
         names = [
             name
             for name, option in CommandSettings.get_options().items()
@@ -124,7 +124,7 @@ def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings
 
 
 def _merge_limits(limits: LimitSettings, values: argparse.Namespace) -> LimitSettings:
-    """Put the parts of `limit` where they belong; a flag of its own comes before the ini file."""
+    """Return the limits with the parts of `limit` as values; a separate flag overrides a part from the ini file."""
     options = LimitSettings.get_options()
     is_flag = values.loop_limit is not None
     parts = {

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _LIMIT = re.compile(r"([\d.]+)([kKmM](?=\s))?\s*([a-zA-Z$]+)")
 _PREFIXES = {"": 1, "k": 1_000, "m": 1_000_000}
-# Units of `--loop-limit`: the setting, and how many of its own units they are.
+# Units of `--loop-limit`: the setting of each unit, and the factor that converts it.
 _UNITS = {
     **dict.fromkeys(("usd", "$", "dollar", "dollars"), ("budget", 1)),
     **dict.fromkeys(("token", "tokens"), ("max_tokens", 1)),
@@ -144,5 +144,5 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def is_set(value: object) -> bool:
-    """Return whether argparse found a flag, judging by its value: 0 counts as found."""
+    """Return whether a value shows that its flag was given: 0 does; None, False and an empty list do not."""
     return value is not None and value is not False and value != []
