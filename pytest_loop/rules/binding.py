@@ -1,4 +1,4 @@
-"""The binding of items to rules: items of rule files, and tests bound by a mark or by a `tests` check."""
+"""Bind items to rules: the items of rule files, and tests with a mark or selected by a `tests` check."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MARK_FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
 
 class Binding:
-    """The rules of a session by key (`source::id`), and the keys that each item judges by its node id.
+    """Map each item of a session to the rules that its outcome decides.
 
-    A run binds all tests: one without a mark is a blocking rule, and its id is its node id. `problems` has the errors
-    of marks by node id.
+    `rules` has the rules by key (`source::id`), `items` the keys of rules by node id, and `problems` the errors of
+    marks by node id. With `binds_all_tests`, as in a run, a test without a mark is a blocking rule with its node id.
     """
 
     def __init__(self, session: pytest.Session, *, binds_all_tests: bool = False) -> None:
@@ -97,7 +97,7 @@ class Binding:
                 self.problems[item.nodeid] = f"loop_rule: {problem}"
 
     def _find_or_add_keys(self, fields: dict[str, Any]) -> list[str]:
-        """Return the keys of the rules with this id in rule files; without one, add a rule to the criteria `tests`."""
+        """Return the keys of all rules with this id in rule files; without any, add one to the criteria `tests`."""
         rule_id = fields["id"]
         if rule_id in self._keys_by_id and rule_id not in self._mark_fields:
             return self._keys_by_id[rule_id]
@@ -105,7 +105,7 @@ class Binding:
         return [self._add_rule(TESTS_SOURCE, build_rule(self._mark_fields[rule_id]))]
 
     def _find_conflict(self, fields: dict[str, Any]) -> str | None:
-        """Return which field differs from an earlier mark with the same id, or None."""
+        """Return a message about the first field that differs from an earlier mark with the same id, or None."""
         earlier = self._mark_fields.get(fields["id"], {})
         for name, value in fields.items():
             if earlier.get(name, value) != value:
@@ -133,7 +133,7 @@ class Binding:
 
 
 def find_phase(item: pytest.Item) -> str:
-    """Return the phase that an item's mark gives its rule; empty without a mark."""
+    """Return the phase that an item's mark names, or infer it from the rule's id; return "" without a mark."""
     mark = item.get_closest_marker("loop_rule")
     if mark is None:
         return ""
@@ -141,7 +141,7 @@ def find_phase(item: pytest.Item) -> str:
 
 
 def _list_judging_files(files: list[LoadedRuleFile], root: Path) -> tuple[str, ...]:
-    """Return the files of the project with functions or schemas of checks, and those that rule files extend."""
+    """Return the project files that decide verdicts: functions and schemas of checks, and extended rule files."""
     paths: set[Path | None] = {path for file in files for path in file.extended_files}
     for _, loaded in _iterate_rules(files):
         for check in list_checks(loaded.check):
@@ -179,7 +179,7 @@ def _find_obstacles(session: pytest.Session) -> Iterator[tuple[str, str]]:
 
 
 def _describe_document(file: LoadedRuleFile, root: Path) -> str:
-    """Return the artifact that a rule file names, relative to the root if it is inside; empty without one."""
+    """Return the path of the artifact that a rule file names, relative to the root if inside it; "" without one."""
     return format_path(file.declared_artifact, root) if file.declared_artifact else ""
 
 
@@ -190,7 +190,7 @@ def _iterate_rules(files: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRul
 
 
 def _iterate_selectors(files: list[LoadedRuleFile]) -> Iterator[tuple[str, str, Path]]:
-    """Yield the key of each `tests` check, a selector, and the folder that its paths start from."""
+    """Yield (rule key, selector, folder) for each selector of a `tests` check; its path starts from the folder."""
     for key, loaded in _iterate_rules(files):
         for check in list_checks(loaded.check):
             if isinstance(check, Tests):
@@ -208,13 +208,13 @@ def _is_selected(selector: str, folder: Path, item: pytest.Item) -> bool:
 
 
 def _is_selected_node(nodeid: str, selector: str) -> bool:
-    """Return whether a node id is that of the selector or below it."""
+    """Return whether a node id equals a selector or is below it."""
     rest = nodeid.removeprefix(selector)
     return rest != nodeid and (not rest or rest.startswith(("::", "[", "/")))
 
 
 def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
-    """Return the problem of a mark, or None and the fields of its rule."""
+    """Return (None, fields of the rule) for a valid mark, and (problem, empty fields) for an invalid one."""
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0]:
         return f"expected one id such as 'a.correctness.totals', found {format_value(mark.args)}", {}
     fields = {name: value for name, value in mark.kwargs.items() if value is not None}
@@ -227,7 +227,7 @@ def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
 
 
 def _describe_expected_value(name: str, value: Any) -> str | None:
-    """Return which value a field of a mark expects, or None if its value is valid."""
+    """Describe the values that a field of a mark accepts; return None if `value` is one of them."""
     if name == "severity" and value not in [severity.value for severity in Severity]:
         return "'fail', 'warn' or 'info'"
     if name == "phase" and value not in [phase.value for phase in Phase]:

@@ -25,9 +25,9 @@ def can_interrupt() -> bool:
 
 @contextmanager
 def enforce_deadline(seconds: float, work: str) -> Iterator[None]:
-    """Raise `DeadlineError` in the block after `seconds`; do nothing without `can_interrupt` or for an earlier alarm.
+    """Raise `DeadlineError` in the block after `seconds`, unless `can_interrupt()` is false or an alarm is due earlier.
 
-    `re` checks for signals while it matches, so this ends any pattern. An alarm of other code goes off after the block.
+    `re` checks for signals while it matches, so the deadline ends any pattern. Restore a later alarm after the block.
     """
     outer, interval = signal.getitimer(signal.ITIMER_REAL) if can_interrupt() else (0.0, 0.0)
     if not can_interrupt() or 0 < outer <= seconds:

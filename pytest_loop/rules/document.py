@@ -59,7 +59,7 @@ class Document:
         return self.line(bisect_right(self._line_starts, offset))
 
     def line(self, number: int) -> str:
-        """Return `file:line`."""
+        """Return `file:line` of a line number."""
         return f"{self.shown}:{number}"
 
     def detect_format(self, requested: str | None) -> str:
@@ -122,7 +122,7 @@ class Documents:
         return document
 
     def find_unchanged(self, path: Path) -> Document | None:
-        """Return the cached document if the file that a path leads to is the same and has not changed."""
+        """Return the cached document of a path, or None if it is not cached or its file was replaced or changed."""
         stamp, document = self._cache.get(path, (None, None))
         return document if stamp and stamp == _stat(path) else None
 

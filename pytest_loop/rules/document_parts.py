@@ -21,11 +21,11 @@ _MODULE = "the module"
 
 
 def compare_documents(before: str | None, after: str, name: str) -> ChangedParts:
-    """Return which parts of a document changed; the suffix of its name says the format."""
+    """Return the parts that differ between two versions of a document; the suffix of `name` decides the format."""
     if not before:
         return ChangedParts(is_first=True)
     old, new = (split_parts(text, name) for text in (before, after))
-    if not old or not new:  # one of them cannot be parsed
+    if not old or not new:  # malformed text, or a format without parts
         old, new = {WHOLE: before}, {WHOLE: after}
     return compare_parts(old, new)
 

@@ -11,7 +11,7 @@ from pytest_loop.rules.rule_schema import FixCommand
 
 
 class Fixer(NamedTuple):
-    """A tool that can fix what it checks: the flags to remove from its checking command, and to add."""
+    """A tool that checks and fixes files: its command, and the flags to remove and to add to make it fix files."""
 
     command: str
     removed_flags: str = ""
@@ -54,7 +54,7 @@ LAUNCHERS = (
 
 
 def find_fix_command(fix: str | FixCommand | None, check: Any, folder: str) -> Remedy | None:
-    """Return the fixing command of a rule with this advice and check, run in `folder`."""
+    """Return the command of `fix`, or one derived from a known tool in `check`, to run in `folder`; else None."""
     if isinstance(fix, FixCommand):
         return Remedy(command=fix.command, shell=fix.shell, folder=folder)
     if isinstance(check, Command) and not check.shell and check.expect_exit == 0 and not check.expect_output:

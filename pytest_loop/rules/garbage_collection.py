@@ -20,10 +20,10 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def freeze_rules(*, is_last_session: bool) -> None:
-    """Exclude all objects made so far from garbage collection, also from the one when the process ends.
+    """Exclude all existing objects from later garbage collections, including the one at process exit.
 
-    If more sessions may follow in this process, first collect what an earlier one excluded: memory must not grow with
-    each session.
+    Unless `is_last_session`, first collect the objects that an earlier session excluded, so that memory does not grow
+    with each session.
     """
     if gc.get_freeze_count() and not is_last_session:
         gc.unfreeze()

@@ -37,7 +37,7 @@ _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class RuleFailed(Exception):  # noqa: N818 - not an error: the outcome of an item
-    """The evidence of a rule that does not pass, with a text for the terminal."""
+    """Report that a rule does not pass, with its evidence and a text for the terminal."""
 
     def __init__(self, evidence: Evidence, text: str) -> None:
         self.evidence = evidence
@@ -45,7 +45,7 @@ class RuleFailed(Exception):  # noqa: N818 - not an error: the outcome of an ite
 
 
 def render_failure(excinfo: pytest.ExceptionInfo[BaseException], failure: RuleFailed, path: Path, line: int) -> Any:
-    """Return what pytest shows of a failure: its text below the name, its evidence in the summary."""
+    """Return pytest's representation of a failure: its text below the item's name, its evidence in the summary."""
     representation: Any = excinfo.getrepr(style="value")
     representation.reprtraceback.reprentries[0].lines = str(failure).splitlines()
     representation.reprcrash.path = str(path)
@@ -55,13 +55,13 @@ def render_failure(excinfo: pytest.ExceptionInfo[BaseException], failure: RuleFa
 
 
 def raise_collect_error(collector: pytest.Collector, error: LoopError) -> NoReturn:
-    """Raise a collection error, and count it: such errors do not keep other files from being judged."""
+    """Raise a collection error, and count it as one that does not stop the evaluation of other files."""
     collector.session.stash[BAD_FILE_COUNT] = collector.session.stash.get(BAD_FILE_COUNT, 0) + 1
     raise collector.CollectError(str(error)) from None
 
 
 class RuleFile(pytest.Module):
-    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+    """Collect a rule file as a pytest module, so that its rules can have fixtures of module scope."""
 
     obj = None
 
@@ -83,7 +83,7 @@ class RuleFile(pytest.Module):
         for rule in loaded.rules:
             key = f"{loaded.criteria.source}::{rule.rule.id}"
             context = make_context(rule.folder, rule.rule.id in order.confirmed_rules)
-            if prepared := order.prepared_checks.get(key):  # a check that an agent made of the rule's sentence
+            if prepared := order.prepared_checks.get(key):  # an agent's concrete check for a sentence
                 check = FirstOf(checks=(build_check(prepared, kinds), rule.check))
                 rule = replace(rule, check=check, is_slow=True, raw=prepared)
             item_type = FixtureRuleItem if has_autouse or rule.fixtures else RuleItem
@@ -139,17 +139,17 @@ def _find_kind_problem(name: str, model: object, kinds: Kinds) -> str | None:
 
 
 def _probe() -> None:
-    """Stand for a rule to find out whether the folder has autouse fixtures."""
+    """Do nothing: the fixtures that pytest finds for this function are the autouse fixtures of the folder."""
 
 
 def _find_root(config: pytest.Config, path: Path) -> Path:
-    """Return pytest's rootdir, or the folder of a rule file outside it; templates and inferred rules have no place."""
+    """Return pytest's rootdir; for a rule file outside it, except templates and inferred rules, return its folder."""
     has_no_place = path.parent == TEMPLATES or path.name == INFERRED_FILE
     return config.rootpath if path.is_relative_to(config.rootpath) or has_no_place else path.parent
 
 
 class _RuleItemBase(pytest.Item):
-    """Judge a rule.
+    """Base of items that evaluate a rule, or one repeat of it.
 
     `unbound_selectors` are those of its `tests` checks that match no test of the session. `evidence_fields` are added
     to the evidence of its report.
@@ -163,7 +163,7 @@ class _RuleItemBase(pytest.Item):
     evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
     def judge(self, context: Context) -> None:
-        """Raise `RuleFailed` unless the rule passes."""
+        """Raise `RuleFailed` unless the rule passes; skip a repeat if the vote is already decided."""
         rule = self.loaded.rule
         votes = self.session.stash[VOTES] if rule.repeat > 1 else None
         if votes and (decision := votes.decide(self.key, rule.need)) is not None:
@@ -175,7 +175,7 @@ class _RuleItemBase(pytest.Item):
             raise RuleFailed(evidence, self._render_evidence(evidence))
 
     def _reuse_evidence(self, context: Context) -> Evidence | None:
-        """Return earlier evidence if the inputs of the rule have not changed."""
+        """Return earlier evidence for unchanged inputs, or None; add the hash of the inputs to `evidence_fields`."""
         cache = self.session.stash.get(VERDICT_CACHE, None)
         inputs = cache.hash_inputs(self.loaded, context) if cache is not None else ""
         if cache is None or not inputs:

@@ -15,9 +15,9 @@ LineLookup = Callable[[ValuePath], int]
 
 
 class ParsedText(NamedTuple):
-    """The data of a text, the keys that occur twice, and a function from the path of a value to its line.
+    """The data of a text, an error for each key that occurs twice, and a function that finds lines.
 
-    For a path that does not exist, the line is that of the value that would enclose it.
+    `find_line` returns the line of the value at a path, or of the innermost existing value around it.
     """
 
     data: Any
@@ -41,7 +41,7 @@ def parse_with_lines(text: str, format_name: str) -> ParsedText:
 
 
 def _compose_json(text: str) -> yaml.Node | None:
-    """Read JSON as YAML, which keeps line numbers; tabs and surrogates, which YAML refuses, are replaced."""
+    """Parse JSON as YAML for its line numbers, with tabs and surrogates replaced; return None if YAML refuses it."""
     try:
         return compose_yaml(re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", r"\\u0020", text.replace("\t", " ")))
     except ContentError:  # malformed JSON, or JSON that YAML cannot read, such as a very long key

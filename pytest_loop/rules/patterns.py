@@ -25,7 +25,7 @@ print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] fo
 
 
 class Match(NamedTuple):
-    """The span of a match, and the text of its first group; without groups, of the whole match."""
+    """The span of a match, and its text: that of the first group, or the whole match without groups."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ def find_label(pattern: str) -> str:
 
 
 def find_pattern_error(pattern: str) -> str | None:
-    """Return why `pattern` is not a usable regular expression, or None."""
+    """Describe a pattern that is not a usable regular expression; return None for a usable one."""
     if len(pattern) > MAX_LENGTH:
         return f"one of {len(pattern):,} characters"
     try:
@@ -79,7 +79,7 @@ def find_matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool =
 
 
 def _match_in_subprocess(pattern: str, text: str, limit: int, flags: int, work: str) -> list[Match]:
-    """Match in a process that can be killed, where this thread cannot be interrupted."""
+    """Find matches in a subprocess with a timeout, for threads that cannot be interrupted."""
     try:
         result = subprocess.run(
             [sys.executable, "-I", "-c", _SCRIPT],

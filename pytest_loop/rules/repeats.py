@@ -28,7 +28,7 @@ class RepeatVotes:
             (self._folder / f"{_hash_name(rule)}.{index}.{int(passed)}").touch()
 
     def decide(self, rule: str, need: str) -> bool | None:
-        """Return whether the rule passes, or None while that is open."""
+        """Return whether the rule passes by `need`, or None while more votes can change the result."""
         votes = self._collect_votes(rule)
         passes = sum(votes.values())
         total = self._totals.get(rule, 1)

@@ -30,12 +30,12 @@ class VerdictCache:
         self._environment = _hash(json.dumps(variables).encode())
 
     def find_evidence(self, nodeid: str, inputs: str) -> Evidence | None:
-        """Return the evidence of an item if its inputs are the same."""
+        """Return the evidence of an item if it was stored with the hash `inputs`, else None."""
         evidence = self._evidence.get(nodeid)
         return Evidence.model_validate(evidence) if evidence and inputs and evidence.get("inputs") == inputs else None
 
     def hash_inputs(self, loaded: LoadedRule, context: Context) -> str:
-        """Return a hash of the rule and of its inputs; empty if these are not certain."""
+        """Return a hash of the rule and its inputs; return "" if inputs are unknown, or for fixtures or repeats."""
         if loaded.fixtures or loaded.rule.repeat > 1:
             return ""
         parts = [repr(loaded.raw), str(loaded.rule.must_not)]

@@ -46,7 +46,7 @@ class LoadedRule:
 class LoadedRuleFile:
     """The criteria and rules of a rule file and of the files that it extends.
 
-    `artifact` is the one in use: in a run it replaces the `declared_artifact`, which the file names.
+    Checks read `artifact`: the `declared_artifact`, which the rule file names, or the replacement of a run.
     """
 
     criteria: Criteria
@@ -60,7 +60,8 @@ class LoadedRuleFile:
 class _MergedRule:
     """The fields of a rule, merged from a chain of files.
 
-    `source` and `index` are the entry that was merged last, `check_source` and `check_index` that of the check.
+    `source` and `index` locate the entry that was merged last; `check_source` and `check_index` locate the entry of the
+    check.
     """
 
     fields: dict[str, Any]
@@ -75,8 +76,8 @@ def load_rule_file(
 ) -> LoadedRuleFile:
     """Load a rule file with everything it extends; raise `RuleFileError` with all problems.
 
-    `name` replaces the path from `root` as the name of the criteria's source. `artifact_override` replaces the
-    artifact that the file names: a run keeps its artifact elsewhere.
+    `name` is the source of the criteria, by default the path from `root`. `artifact_override` replaces the artifact
+    that the file names: a run keeps its artifact elsewhere.
     """
     problems: list[Problem] = []
     chain = read_chain(path, root, problems)
@@ -168,12 +169,12 @@ def build_rule(fields: dict[str, Any], remedy: Remedy | None = None, proof: Proo
 
 
 def to_fraction(number: float) -> Fraction:
-    """Return the number as it is written: 0.1 is a tenth."""
+    """Return a number as the exact fraction of its decimal digits: 1/10 for 0.1."""
     return Fraction(number) if isinstance(number, int) or not math.isfinite(number) else Fraction(repr(number))
 
 
 def _find_artifact(chain: list[RuleSource], root: Path) -> Path | None:
-    """Return the artifact that the nearest file names; report one outside the project."""
+    """Return the artifact of the first file in the chain that names one; add a problem if it is outside the project."""
     for source in chain:
         artifact = source.model.artifact
         if artifact is not None:

@@ -47,7 +47,7 @@ def list_templates() -> list[str]:
 
 
 def read_template(name: str) -> RuleFile:
-    """Return a template; one without rules if the name is empty."""
+    """Return the template with this name, or an empty rule file for an empty name."""
     return read_chain(TEMPLATES / f"{name}.rules.yaml", TEMPLATES, [])[0].model if name else RuleFile()
 
 
@@ -63,7 +63,7 @@ def name_template(name: str) -> str:
 
 
 def read_chain(path: Path, root: Path, problems: list[Problem]) -> list[RuleSource]:
-    """Read a rule file and the files it extends, nearest first; stop at an invalid one. Add to `problems`."""
+    """Return a rule file, then the files it extends, nearest first; stop at an invalid one, and add to `problems`."""
     # Templates, and inferred rules in the folder of a run, have paths that start at the root.
     folder = root if path.parent == TEMPLATES or path.name == INFERRED_FILE else path.parent
     chain: list[RuleSource] = []
@@ -150,7 +150,7 @@ def _validate(parsed: ParsedText, display_name: str, problems: list[Problem]) ->
 
 
 def _validate_without(invalid_paths: list[ValuePath], data: Any) -> RuleFile | None:
-    """Validate the file without its invalid values, so that problems with its checks are found in the same round."""
+    """Return the file without its invalid values, so that its checks are validated too; return None if impossible."""
     data = copy.deepcopy(data)
     try:
         for *parents, name in invalid_paths:

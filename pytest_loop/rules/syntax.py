@@ -108,11 +108,11 @@ def _parse_toml(text: str) -> Any:
 
 
 class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader where it is installed
-    """Safe YAML loader with a limit on nesting, which would otherwise overflow the stack in C."""
+    """Safe YAML loader that limits nesting: deeper nesting would overflow the stack in C."""
 
     depth = 0
 
-    # The composer calls these two around every node, in C and in Python.
+    # PyYAML's composer calls these two methods around every node, in C and in Python.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -122,7 +122,7 @@ class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's lo
         self.depth -= 1
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        if node.tag == _TEXT_TAG and isinstance(node, yaml.ScalarNode):  # most nodes; the base class takes four calls
+        if node.tag == _TEXT_TAG and isinstance(node, yaml.ScalarNode):  # most nodes: the base class needs 4 calls
             return node.value
         return super().construct_object(node, deep)
 
@@ -179,5 +179,5 @@ def _find_line(text: str, offset: int) -> int:
 
 
 def _lower_first(message: str) -> str:
-    """Make a library's message part of a sentence."""
+    """Return a message with a lower-case first letter, to put it inside a sentence."""
     return message[:1].lower() + message[1:]

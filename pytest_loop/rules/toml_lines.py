@@ -30,13 +30,13 @@ def _tokenize(text: str) -> Iterator[tuple[str, int]]:
 
 
 class _Scanner:
-    """Recursive descent over the tokens of a valid text, so nothing is validated."""
+    """Record the line of each value by recursive descent, without validation: the text must be valid."""
 
     def __init__(self, text: str) -> None:
         self.lines: dict[ValuePath, int] = {(): 1}
         self._tokens = list(_tokenize(text))
         self._position = 0
-        self._last_indices: dict[ValuePath, int] = {}  # of arrays of tables
+        self._last_indices: dict[ValuePath, int] = {}  # by the path of an array of tables
         table: ValuePath = ()
         while self._position < len(self._tokens):
             if self._current_text == "\n":
@@ -51,13 +51,13 @@ class _Scanner:
         return self._tokens[self._position][0]
 
     def _record(self, path: ValuePath, line: int) -> None:
-        """Record the line of a value, also for the tables around it that have none yet."""
+        """Record the line of a value, and use it for enclosing tables without a line."""
         for length in range(1, len(path)):
             self.lines.setdefault(path[:length], line)
         self.lines[path] = line
 
     def _read_key(self, table: ValuePath, end: str) -> ValuePath:
-        """Read a dotted key up to `end`; a step into an array of tables leads to its last table."""
+        """Read a dotted key up to `end` and return its path; enter an array of tables at its last table."""
         start = self._position
         while self._current_text != end:
             self._position += 1

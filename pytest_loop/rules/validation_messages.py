@@ -44,7 +44,7 @@ class FieldProblem(NamedTuple):
 
 
 def describe_errors(error: ValidationError, model: type[BaseModel], value: Any) -> Iterator[FieldProblem]:
-    """Yield one problem per error; the failed alternatives of a union are one problem."""
+    """Yield one problem per error, but a single one for all failed alternatives of a union."""
     paths = set()
     for details in error.errors(include_url=False, include_context=True):
         path = _strip_alternatives(details["loc"], value)
@@ -55,7 +55,7 @@ def describe_errors(error: ValidationError, model: type[BaseModel], value: Any) 
 
 
 def _strip_alternatives(location: ValuePath, value: Any) -> ValuePath:
-    """Return the part of a location that leads through the data: pydantic appends names of union members."""
+    """Return the path in the data of a location, without the names of union members that pydantic appends."""
     for depth, step in enumerate(location):
         if isinstance(value, dict):
             value = value.get(step)
@@ -95,7 +95,7 @@ def _describe_unknown_key(key: str, keys: Iterable[str]) -> str:
 
 
 def _list_keys(model: Any, path: ValuePath) -> list[str]:
-    """Return the keys of the model at `path` below `model`."""
+    """Return the keys that the model nested at `path` in `model` allows."""
     for step in path:
         if isinstance(step, str):
             fields = model.model_fields.items()

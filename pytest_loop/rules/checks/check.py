@@ -59,7 +59,7 @@ class Context:
 
     def document(self) -> Document:
         """Return the artifact, read once per session."""
-        path = self._artifact_path  # not resolved: for every rule that would take longer than a check
+        path = self._artifact_path  # unresolved: resolving it for every rule takes longer than a check
         return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), path)
 
     @cached_property
@@ -67,7 +67,7 @@ class Context:
         return self.folder / (self.artifact or "")
 
     def resolve_artifact(self) -> Path:
-        """Return the artifact's path with links resolved; raise `CheckError` outside the project."""
+        """Return the artifact's path with links resolved; raise `CheckError` without one or outside the project."""
         if self.artifact is None:
             raise CheckError("this check reads the artifact, and the rule file names none: add `artifact: PATH`")
         return self.resolve_inside(self.artifact)
@@ -104,7 +104,7 @@ class Check(StrictModel):
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")
 
     def depends_on(self, context: Context) -> Inputs | None:
-        """Return everything that the result depends on; None if that is not certain."""
+        """Return all files and programs that the result depends on; return None if they are not all known."""
         return context.list_artifact_inputs() if self.reads_artifact else None
 
     def find_obstacle(self, context: Context) -> str:  # noqa: ARG002 - most checks have none
@@ -119,7 +119,7 @@ class ContentCheck(Check):
 
 
 def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
-    """Run a check and return its findings; one of a third party may also return a bool or a text, or assert."""
+    """Run a check and return its findings; accept a bool, a text or a failed assertion of a third party's check."""
     try:
         answer = check.run(context)
         if answer is None or answer is True:

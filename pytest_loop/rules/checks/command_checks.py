@@ -30,11 +30,11 @@ _SHOWN_LINES = 12
 _SHELL_OPERATORS = frozenset("();<>|&")
 # A file and a line, as `shop.py:3` or `shop.ts(3,5)`.
 _PLACE = re.compile(r"(?<![\w./-])(/?(?:[\w.@+-]+/)*[\w.@+-]+\.\w+)[:(](\d+)")
-# The last line of what sh and bash, and `python -m`, say of a program that is not installed.
+# The last line of output of sh, bash and `python -m` if a program or module is not installed.
 _MISSING_TOOL = re.compile(
     r"(?:(?<=[ :])(?P<program>[^\s:]+): (?:command )?not found|: No module named '?(?P<module>[\w.]+)'?)\s*\Z"
 )
-# The message of npx about a package that is not installed, and programs that run the scripts of a package.
+# The message of npx if a package is not installed; the programs that run the scripts of a package.
 _MISSING_PACKAGE = re.compile(r"npx canceled due to missing packages[^\[]*\[\"(?P<package>@?[^\"@]+)")
 _PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
 
@@ -55,7 +55,7 @@ def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
 
 
 def fill_placeholders(text: str, context: Context, *, for_shell: bool) -> str:
-    """Replace `{artifact}` and `{workspace}` by their paths, for a shell in quotes; other braces stay."""
+    """Replace `{artifact}` and `{workspace}` by paths, quoted if `for_shell`; leave other braces unchanged."""
     paths: dict[str, Path] = {"{workspace}": context.workspace}
     if "{artifact}" in text:
         paths["{artifact}"] = context.resolve_artifact()
@@ -65,7 +65,7 @@ def fill_placeholders(text: str, context: Context, *, for_shell: bool) -> str:
 
 
 def _is_program_judged(program: str, context: Context) -> bool:
-    """Return whether the rule judges the program itself: the artifact, or without one a file of the project."""
+    """Return whether the program is the target of the rule: the artifact or, without an artifact, a project file."""
     is_from_project = "/" in program and (context.folder / program).resolve().is_relative_to(context.root.resolve())
     return "{artifact}" in program or (context.artifact is None and is_from_project)
 
@@ -73,8 +73,8 @@ def _is_program_judged(program: str, context: Context) -> bool:
 def _find_missing_tool(command_line: str, completed: child.CommandResult) -> str:
     """Return the program, module or package that a shell, Python or npx reports as not installed; empty without one.
 
-    It counts if the command names it. A package manager runs scripts that name programs of installed packages: there
-    any program counts.
+    Ignore a name that the command does not contain, unless the command is a package manager: its scripts call other
+    programs.
     """
     words = re.split(r"[\s;&|()]+", command_line)
     if "npx" in words and (package := _MISSING_PACKAGE.search(completed.stderr)):
@@ -127,7 +127,7 @@ class _CommandCheck(Check):
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
     def find_obstacle(self, context: Context) -> str:
-        """Return that the program is not installed; empty for one of the project, which may be built later."""
+        """Return a message if the program is not installed; return "" for a path, which may be built later."""
         program = "" if self.shell else split_command(self.command_line)[0]
         if not program or "/" in program or "{" in program:
             return ""
@@ -152,7 +152,7 @@ class _CommandCheck(Check):
         return completed
 
     def _find_bad_ending(self, completed: child.CommandResult, context: Context) -> Finding | None:
-        """Return what is wrong with the exit code, or that the command ran into its timeout."""
+        """Return a finding for a timeout or an unexpected exit code, or None."""
         if completed.ending is child.Ending.DEADLINE:
             expected = f"`{self.command_line}` to end within {self.timeout:g} s"
             found = "it still running, and ended it"

@@ -71,7 +71,7 @@ class AnyOf(_CompositeCheck):
 
 
 def _merge_alternatives(findings: list[Finding]) -> list[Finding]:
-    """Return one finding for alternatives with the same result in the same place."""
+    """Merge findings with the same result in the same place into one; return other findings unchanged."""
     if len({(finding.where, finding.found) for finding in findings}) > 1 or not findings[0].expected:
         return findings
     expected = dict.fromkeys(finding.expected for finding in findings)

@@ -85,8 +85,8 @@ def _load_schema(path: Path, name: str) -> Any:
 
 
 def _find_violations(data: Any, schema: Any, base: Path, context: Context) -> list[ValidationError]:
-    """Validate without network: references lead to the schema itself or to files of the project."""
-    import jsonschema  # takes a fifth of a second, and most rule files do not need it
+    """Return violations of a schema; resolve references only in the schema and project files, never by network."""
+    import jsonschema  # slow import (0.2 s), not needed by most rule files
     from referencing import Registry, Resource
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012

@@ -51,7 +51,7 @@ class Python(Check):
             yield Finding(expected=f"True or None from {self.python}", found=format_value(answer))
 
     def find_obstacle(self, context: Context) -> str:
-        """Return that the package of the module does not exist, without importing it; empty if it does."""
+        """Return a message if the module's top-level package does not exist, without importing it; else return ""."""
         package = self.python.partition(":")[0].partition(".")[0]
         with _extend_sys_path(str(context.folder), str(context.root)):
             is_missing = package not in sys.modules and importlib.util.find_spec(package) is None
@@ -116,7 +116,7 @@ def _locate_broken_import(error: Exception, check_file: Path | None, context: Co
 
 @contextmanager
 def _extend_sys_path(*folders: str) -> Iterator[None]:
-    """Let modules beside the rule file and at the project's root be imported, as for tests."""
+    """Put folders at the start of `sys.path` inside the block, so that their modules can be imported as in tests."""
     before = list(sys.path)
     sys.path[:0] = [folder for folder in folders if folder not in before]
     try:

@@ -158,7 +158,7 @@ def list_checks(check: Any) -> list[Any]:
 
 
 def find_weakest_proof(checks: Sequence[Any]) -> Proof:
-    """Return the proof of the check that proves least: together, checks prove no more than that."""
+    """Return the weakest proof of several checks: together they prove no more."""
     proofs = {getattr(check, "proof", Proof.OBSERVATION) for check in checks}
     return proofs.pop() if len(proofs) == 1 else max(proofs, key=lambda proof: proof.rank)
 

@@ -167,7 +167,7 @@ class Links(ContentCheck):
 
 
 def _find_link_problem(link: str, document: Document, context: Context) -> str | None:
-    """Return why a relative link leads nowhere; links with a scheme or a host are not followed."""
+    """Return why a relative link leads nowhere, or None; ignore links with a scheme or a host."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
@@ -187,7 +187,7 @@ def _find_link_problem(link: str, document: Document, context: Context) -> str |
 
 
 def _list_bases(document: Document, context: Context) -> list[Path]:
-    """Return the folders that links may start from: also the root, to which a run copies its document at the end."""
+    """Return the folders that links may start from; add the root for the document of a run, which is copied there."""
     folder = document.path.parent
     is_hidden = context.documents.display_path(folder).startswith(".")
     return [folder, context.root] if is_hidden and folder != context.root else [folder]

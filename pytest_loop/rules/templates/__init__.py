@@ -1,1 +1,1 @@
-"""The templates that come with the package, and the functions that judge what no other check can."""
+"""Built-in rule files (templates), and the functions that their `python` checks call."""

@@ -37,7 +37,7 @@ def _read_spec(artifact: Path, workspace: Path) -> Spec:
 
 
 def check_shape(artifact: Path, workspace: Path) -> None:
-    """Fail unless the document is valid for its version of OpenAPI; pass without openapi-spec-validator."""
+    """Fail unless the document is valid OpenAPI; pass without a validator for its version."""
     spec = _read_spec(artifact, workspace)
     try:
         validators = import_module("openapi_spec_validator")
@@ -47,7 +47,7 @@ def check_shape(artifact: Path, workspace: Path) -> None:
     validator = getattr(validators, f"OpenAPIV3{version[1]}SpecValidator", None) if version else None
     if validator is None:  # a wrong version is a finding of the JSON Schema beside this check
         return
-    data = json.loads(json.dumps(spec.root.value, default=str))  # YAML has dates, OpenAPI has texts
+    data = json.loads(json.dumps(spec.root.value, default=str))  # dates of YAML become texts
     # The public `schema_validator` reads the document alone: the complete validation would fetch references.
     violations = [best_match([violation]) for violation in validator.schema_validator.iter_errors(data)]
     fail_with(
@@ -92,7 +92,7 @@ def _get_responses_with_body(operation: Operation) -> dict[str, Node]:
 
 
 def _is_bodiless_by_design(operation: Operation, code: str, response: Node) -> bool:
-    """Return whether a response has no body on purpose: by its code or headers, or if only errors have bodies."""
+    """Return whether a response needs no body: by its code or headers, or if only others of a change have one."""
     headers = {name.casefold() for name in response.get("headers").entries}
     if code in CODES_WITHOUT_BODY or (code == "201" and headers & {"location", "content-location"}):
         return True
@@ -106,7 +106,7 @@ def _get_media(node: Node) -> dict[str, Node]:
 
 
 def _has_schema(body: Node) -> bool:
-    """Return whether a media type has a schema; since OpenAPI 3.1, binary ones need none."""
+    """Return whether any media type of a body has a schema, or is binary: OpenAPI 3.1 needs no schema for these."""
     return any(
         name.startswith(BINARY_TYPES) or media.get("schema") or media.get("itemSchema")
         for name, media in _get_media(body).items()
@@ -196,7 +196,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_odd_names(names: dict[str, Operation], noun: str) -> Iterator[str]:
-    """Yield a problem for each name that does not follow the convention of most."""
+    """Yield a problem for each name that does not follow the most common convention."""
     matches = {title: [name for name in names if form.fullmatch(name)] for title, form in _CONVENTIONS.items()}
     convention = max(matches, key=lambda title: len(matches[title]))
     for name, operation in names.items():
@@ -219,7 +219,7 @@ def check_pagination(artifact: Path, workspace: Path) -> None:
 
 
 def _returns_list(operation: Operation, paths: set[str]) -> bool:
-    """Return whether the response is an array or has one under a usual name, or elements have their own paths."""
+    """Return whether a response is or has an array of elements, or a path such as `/courses/{id}` names an element."""
     bodies = operation.successes.values()
     schemas = [media.get("schema") for body in bodies for media in _get_media(body).values()]
     if any(_is_array(schema) for schema in schemas):
@@ -244,12 +244,12 @@ def _get_properties(schema: Node) -> dict[str, Node]:
 
 
 def _is_paging(parameter: Node) -> bool:
-    """Return whether a parameter is about pages, by its name or by a reference that cannot be followed."""
+    """Return whether a parameter is about pages, by its name or, if unresolved, by its reference."""
     return bool(_PAGING.search(str(parameter.get("name").value or parameter.value)))
 
 
 def check_auth(artifact: Path, workspace: Path) -> None:
-    """Fail unless each operation names declared security schemes; an empty `security` makes it public."""
+    """Fail unless operations name declared security schemes, or an empty `security`, and one needs a scheme."""
     spec = _read_spec(artifact, workspace)
     operations = spec.list_operations()
     fail_with([problem for operation in operations for problem in _find_security_problems(operation, spec)])

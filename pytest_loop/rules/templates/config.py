@@ -69,7 +69,7 @@ def _read_documentation(folder: Path, workspace: Path) -> str:
 
 
 def check_comments(artifact: Path, workspace: Path) -> None:
-    """Fail unless some value has a comment; JSON has none, so the sentence beside this check decides."""
+    """Fail unless some line has a comment; pass for JSON, which has none: a sentence of the template covers it."""
     document = read_document(artifact, workspace)
     is_json = document.path.suffix.lower() == ".json"
     if not is_json and not any(map(_get_comment, document.text.split("\n"))):

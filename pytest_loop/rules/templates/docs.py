@@ -67,7 +67,7 @@ def _find_problem(document: Document, block: FencedBlock) -> str | None:
 def _split_example(text: str, format_name: str) -> list[tuple[int, str]]:
     """Return each text that must parse, with its offset in lines: the inputs of a Python session, or the whole."""
     if format_name == "python" and text.lstrip().startswith(">>>"):
-        with suppress(ValueError):  # prompts that do not line up: not a session after all
+        with suppress(ValueError):  # misaligned prompts: parse the whole text
             return [(example.lineno, example.source) for example in doctest.DocTestParser().get_examples(text)]
     return [(0, text if format_name == "yaml" else dedent(text))]
 

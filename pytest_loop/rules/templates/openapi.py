@@ -21,7 +21,7 @@ from pytest_loop.rules.templates.artifact_reader import read_data
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 MAX_REFERENCES = 20
 _REMOTE = ("http://", "https://", "//")
-# Below these keys is data of any shape, unless the keys themselves are names.
+# The values of these keys are arbitrary data, except below `_PARENTS_OF_NAMES`, where keys are names.
 _DATA_KEYS = frozenset(("example", "examples", "default", "const", "enum", "value"))
 _PARENTS_OF_NAMES = frozenset(("properties", "responses", "schemas"))
 
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def dangling_reference(self) -> str | None:
-        """A reference without a target; references to other hosts are not followed, and count as valid."""
+        """The reference if it has no target, else None; references to other hosts count as valid."""
         reference = self.value["$ref"] if _is_reference(self.value) else None
         return None if reference is None or reference.startswith(_REMOTE) else str(reference)
 
@@ -96,7 +96,7 @@ class Operation:
 
     @property
     def successes(self) -> dict[str, Node]:
-        """The 2xx responses; `default` if there is neither one nor a 1xx or 3xx response."""
+        """The 2xx responses, or `default` if there is no 1xx, 2xx or 3xx response."""
         successes = {code: node for code, node in self.responses.items() if code.startswith("2")}
         redirects = any(code.startswith(("1", "3")) for code in self.responses)
         default = self.responses.get("default")

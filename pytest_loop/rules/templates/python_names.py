@@ -39,7 +39,7 @@ class PublicFunction(NamedTuple):
 
 
 def check_other_language(artifact: Path, workspace: Path) -> None:
-    """Fail for Python, so that the template asks the sentence after it only about other languages."""
+    """Fail for Python, so that the next sentence of the template applies only to other languages."""
     document = read_document(artifact, workspace)
     if is_python(artifact):
         raise AssertionError(f"{document.shown} is Python, which the check before this one judges")
@@ -138,7 +138,7 @@ def _is_star_import(node: ast.AST) -> bool:
 
 
 def _is_stub(function: PublicFunction, bases: set[str]) -> bool:
-    """Return whether a function does nothing, although it is not abstract, an overload or a base for subclasses."""
+    """Return whether a function does nothing and is not abstract, an overload or a method of a base class."""
     decorators = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.node.decorator_list}
     if decorators & {"abstractmethod", "overload"} or (function.owner and _is_abstract(function.owner, bases)):
         return False

@@ -15,7 +15,7 @@ _SQL = re.compile(r"(?i)\b(select|insert|update|delete|create|alter|drop)\b")
 
 
 def _parse_if_python(artifact: Path, workspace: Path) -> ParsedModule | None:
-    """Parse the artifact; return None for another language, which the sentence beside the check judges."""
+    """Parse the artifact; return None for another language, which a sentence of the template covers."""
     read_document(artifact, workspace)
     return parse_python(artifact, workspace) if is_python(artifact) else None
 
