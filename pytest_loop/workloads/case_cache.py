@@ -30,9 +30,9 @@ class _Entry(Value):
 
 
 class CaseCache:
-    """Results of earlier sessions, one per line; the last line of a case counts. The file may be deleted at any time.
+    """Results of earlier sessions in one file, one per line; the last line of a case counts.
 
-    All cases share one file: a file for each would take longer than many cases do.
+    The file may be deleted at any time. A file per case would cost more time than many cases take.
     """
 
     def __init__(self, folder: Path, workload: Workload) -> None:
@@ -55,7 +55,7 @@ class CaseCache:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def find_result(self, case: Case, key: str) -> CaseResult | None:
-        """Return the result stored for a key, unless the output has changed since."""
+        """Return the result stored for a key; return None without one, or if the output has changed since."""
         entry = self._entries.get(case.id)
         if entry is None or entry.key != key or entry.output != self._compute_signature(case.output):
             return None
@@ -93,7 +93,7 @@ class CaseCache:
             temporary.replace(self._path)
 
     def _compute_signature(self, name: str) -> str:
-        """Return the hash of a file of the workload, the times of an installed program, or an empty text."""
+        """Return the hash of a workload file, or the signature of an installed program, or an empty text."""
         path = os.path.join(self._root, name)
         stamp = get_signature(path)
         if not stamp:

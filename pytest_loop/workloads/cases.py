@@ -18,7 +18,7 @@ from pytest_loop.workloads.manifest import LoadedManifest, Manifest, fill_placeh
 
 @dataclass(frozen=True)
 class Case:
-    """An input, its output and its expected file (or an empty string), as paths from the manifest's folder."""
+    """An input (`id`), its output and its expected file (empty if none), as paths from the manifest's folder."""
 
     id: str
     output: str
@@ -60,7 +60,7 @@ class Workload:
 
     @property
     def held_out_cases(self) -> frozenset[str]:
-        """The cases that no composer sees."""
+        """The ids of held-out cases, which the composer never sees."""
         return frozenset(case.id for case in self.cases if case.is_held_out)
 
 
@@ -114,7 +114,7 @@ class _FileFinder:
         self.problems: list[Problem] = []
 
     def find(self, field: str, patterns: Sequence[str], *keys: str) -> tuple[str, ...]:
-        """Return the files that match, sorted; add to `problems` for the value at `keys` below the field."""
+        """Return matching files, sorted; for a pattern without files add a problem at `keys` below the field."""
         name = keys[-1] if keys else field
         files: set[str] = set()
         for index, pattern in enumerate(patterns):
@@ -141,7 +141,7 @@ def find_files(folder: Path, pattern: str) -> Iterator[str]:
 
 
 def pair_expected_files(cases: Sequence[str], expected: Sequence[str]) -> dict[str, str] | None:
-    """Pair cases with expected files by stem, or in order if there are as many; return None if neither works."""
+    """Pair cases with expected files by stem, else in order if the counts are equal; return None if neither works."""
     if not expected:
         return {}
     by_stem = {_get_stem(path): path for path in expected}
@@ -197,7 +197,7 @@ def match_cases(ids: Sequence[str], pattern: str) -> tuple[str, ...]:
 
 
 class CaseRoles(NamedTuple):
-    """The selected cases of an experiment, those to look at first, those that guard against regressions, the excluded.
+    """The cases of an experiment by role: selected, in focus, guards against regressions, and excluded.
 
     Every case in focus and every guard is selected.
     """

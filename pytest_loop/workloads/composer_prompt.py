@@ -30,7 +30,7 @@ def render_compose_prompt(
     folder: Path | None = None,
     template: Path | None = None,
 ) -> str:
-    """Render the prompt of COMPOSE without held-out cases; a `template` of the workload replaces those in `folder`."""
+    """Render the composer's prompt without held-out cases, from `template`, else from `folder` or the built-in one."""
     experiment = state.experiment
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())

@@ -106,7 +106,7 @@ def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _find_measured_edit(history: ExperimentHistory, after: Measurement) -> str:
-    """Return the edit that a measurement tests: the last one of an earlier iteration."""
+    """Return the name of the edit that a measurement tests, the last one of an earlier iteration; "" if none."""
     earlier = [iteration for iteration in history.edits if iteration < after.iteration]
     return history.edits[max(earlier)].name if earlier else ""
 

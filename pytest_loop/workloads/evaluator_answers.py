@@ -25,10 +25,10 @@ class EvaluatorAnswer(NamedTuple):
 
 
 def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") -> EvaluatorAnswer:
-    """Parse the answer of an evaluator: JSON with `passed` on its standard output, else its exit code.
+    """Parse the answer of an evaluator from its exit code and the JSON on its standard output, if there is any.
 
-    With `passed: true` and an exit code other than 0 the case fails. JSON of another form is an error of the evaluator
-    (`CheckError`), not a failure of the case.
+    The case passes with exit code 0, unless the JSON says `passed: false`. Raise `CheckError` for a `passed` or `score`
+    of another type: this is an error of the evaluator, not a failure of the case.
     """
     data = _parse_json(stdout)
     verdict = _read_verdict(command, data or {})
@@ -43,7 +43,7 @@ def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") ->
 
 
 def _parse_json(text: str) -> dict[str, Any] | None:
-    """Return the printed object: the whole text, or its last line below a log."""
+    """Return the JSON object in the whole text, or in its last line below a log; return None without one."""
     for part in (text, *text.strip().splitlines()[-1:]):
         data = _try_json(part)
         if isinstance(data, dict):
@@ -98,7 +98,7 @@ def combine_answers(answers: Sequence[EvaluatorAnswer]) -> EvaluatorAnswer:
 def compare_output(output: bytes, expected: bytes, name: str) -> str:
     """Return a few lines of diff, or an empty text if the output is as expected.
 
-    JSON objects and lists are compared as data, whatever the order of keys; a single value is a text like any other.
+    Compare JSON objects and lists as data, regardless of the order of keys; compare a single JSON value as text.
     """
     if output == expected:
         return ""
@@ -113,7 +113,7 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
 
 
 def _is_same(expected: Any, actual: Any) -> bool:
-    """Compare data of JSON; unlike in Python, true is not 1."""
+    """Return whether two JSON values are equal; unlike in Python, true does not equal 1."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         return expected.keys() == actual.keys() and all(_is_same(expected[key], actual[key]) for key in expected)
     if isinstance(expected, list) and isinstance(actual, list):

@@ -28,10 +28,10 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """The records of an experiment; dictionaries have iterations as keys, `settings` those of the manifest.
+    """The records of an experiment, by iteration in dictionaries; `settings` has the fields of the manifest.
 
-    The first of the `measurements` is the baseline, which tests the `first_hypothesis`. All are without the
-    `held_out_cases`; `held_out` has the number of those that pass in the last measurement, and of all of them.
+    `measurements` omits the `held_out_cases` and starts with the baseline, which tests the `first_hypothesis`.
+    `held_out` counts the held-out cases that pass in the last measurement, and all held-out cases.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class ExperimentHistory:
 
     @property
     def iterations(self) -> list[int]:
-        """The iterations with a result, in order."""
+        """The numbers of iterations with a hypothesis, an analysis, a decision or an edit, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
     def pair_measurements(self) -> list[tuple[Measurement, Measurement]]:
-        """Return each measurement with the one before."""
+        """Return the pairs of successive measurements, the earlier one first in each pair."""
         return list(pairwise(self.measurements))
 
 

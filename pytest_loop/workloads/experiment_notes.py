@@ -32,7 +32,7 @@ from pytest_loop.run.steps import end_run
 
 
 def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
-    """Make the payload of a note; ask a person if `ask` is given and the policy is to ask."""
+    """Make the payload of an event between steps; ask a person if `ask` is given and the policy is to ask."""
     experiment = state.experiment
     if kind is Kind.HYPOTHESIS_FORMED:
         return _form_hypothesis(experiment, state.iteration)
@@ -86,7 +86,7 @@ def _note_plateau(state: ExperimentState, ask: Ask | None) -> PlateauReached:
 
 
 def end_experiment(command: Command, state: ExperimentState) -> Payload:
-    """Make the payload of the end, with a proof and the number of passing held-out cases."""
+    """Make the payload of the event that ends an experiment, with a proof and the count of held-out cases."""
     ending = end_run(command, state)
     proof = LoopProof(
         iterations_completed=len(state.experiment.hypotheses),

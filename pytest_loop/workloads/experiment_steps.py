@@ -51,7 +51,7 @@ class ExperimentSteps:
     calibration: Calibration | None = None
 
     def is_slow(self, _command: Command) -> bool:
-        """A measurement must not be repeated because of a crash during composing."""
+        """Return True: earlier events are written first, so that no crash makes a measurement run again."""
         return True
 
     def execute(self, command: Command, context: StepContext) -> StepPayload:
@@ -94,7 +94,7 @@ class ExperimentStep:
     # -- calibrate and measure
 
     def calibrate(self) -> CalibrationDone:
-        """Run the first case, unless it ran before the start: the pipeline must work before anything is measured."""
+        """Return the calibration from before the start, or run the first case, to show that the pipeline works."""
         calibration = self.calibration or self._try_first_case()
         proof = CalibrationProof(
             test_fixture=calibration.case,
@@ -141,7 +141,7 @@ class ExperimentStep:
         return self.context.make_evaluator(self.experiment.manifest)
 
     def _measure(self, iteration: int, evaluator: Evaluator) -> MeasurementDone:
-        """Run all cases in one session; messages about held-out cases are not recorded."""
+        """Run all cases in one session; record only the outcome and time of held-out cases."""
         evaluation = evaluator.evaluate()
         results = tuple(self._read_result(case, evaluator.session_result) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
@@ -160,7 +160,7 @@ class ExperimentStep:
     # -- compose
 
     def compose(self) -> AnalysisDone:
-        """Ask the composer for an analysis of the last measurement."""
+        """Ask the composer for an analysis of the last measurement; raise `AgentError` for an invalid one."""
         files, last = self._read_files(), self.experiment.last
         analysis_context = AnalysisContext(
             files=files,
@@ -176,7 +176,7 @@ class ExperimentStep:
         return AnalysisDone(analysis=answer.analysis, files=hashes, findings=findings)
 
     def _ask_composer(self, files: Mapping[str, str]) -> tuple[AgentReply, tuple[SealFinding, ...]]:
-        """Return the composer's answer; restore files that it edited itself, and return findings for them."""
+        """Return the composer's answer, and findings for files that it edited itself; undo these edits."""
         run = self.context.run
         if not run.agents:
             raise AgentUnavailableError("expected an agent that composes, found none: name one with --loop-agent")
@@ -221,7 +221,7 @@ class ExperimentStep:
     # -- decide and edit
 
     def edit(self) -> OptionChosen:
-        """Decide about the analysis, and apply the edit; after a crash in between it is not applied twice."""
+        """Choose an option of the analysis and apply its edit, once even if a crash repeats this step."""
         if self.experiment.analysis is None:
             raise StateError("expected an analysis to decide about, found none")
         run = self.context.run
@@ -261,13 +261,13 @@ class ExperimentStep:
 
 
 def _apply_to_bytes(data: bytes, option: EditOption) -> bytes:
-    """Return the edited file with its own line ends."""
+    """Return the content of a file after an edit; keep CRLF line ends."""
     text = apply_edit(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")
 
 
 def _make_findings(result: RestoreResult) -> tuple[SealFinding, ...]:
-    """Return findings for the files that a composer edited although it was only asked."""
+    """Return findings for the files that a composer edited, although it may only propose edits."""
     details = dict.fromkeys(result.restored, "was edited by the composer, and was put back")
     details |= dict.fromkeys(result.removed, "was made by the composer, and was removed")
     details |= {path: f"was edited by the composer, and cannot be put back: {reason}" for path, reason in result.lost}

@@ -54,7 +54,7 @@ class CaseRunner:
         self._cache = _open_cache(config, workload)
 
     def run(self, case: Case) -> tuple[CaseResult, str]:
-        """Return the result of a case, and the hash of its inputs, which is empty without a cache."""
+        """Return the result of a case and the hash of its inputs; "" as hash without a cache or a working build."""
         try:
             if self.workload.manifest.build_command:
                 self._builds.run(str(self.workload.source.path), self._pipeline.build)
@@ -79,7 +79,7 @@ def _open_cache(config: pytest.Config, workload: Workload) -> CaseCache | None:
 
 
 class CaseItem(pytest.Item):
-    """One case. It runs in setup, so that pytest counts a failure of the infrastructure as an error."""
+    """Run one case in setup, so that pytest reports an infrastructure failure as an error."""
 
     evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
@@ -127,7 +127,7 @@ def _make_evidence(result: CaseResult) -> Evidence:
 
 
 def render_case(result: CaseResult) -> str:
-    """Return the critiques of a failed case and its difference from the expected output."""
+    """Return the critiques, the score and the diff of a failed case as lines for the terminal."""
     lines = [str(critique) for critique in result.critiques]
     if result.score is not None:
         lines.append(f"score {result.score:g}")

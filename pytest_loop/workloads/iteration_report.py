@@ -36,7 +36,7 @@ def render_sections(history: ExperimentHistory, iteration: int) -> Iterator[tupl
 
 
 def _list_failure_modes(current: Measurement) -> Iterator[str]:
-    """Yield a table of remarks about the same place, the most frequent first."""
+    """Yield a table of the remarks on failing cases by place, the most frequent place first."""
     modes: dict[str, list[tuple[Remark, str]]] = defaultdict(list)
     for result in current.results:
         for remark in result.critiques if result.id in current.failing else ():
@@ -53,7 +53,7 @@ def _list_failure_modes(current: Measurement) -> Iterator[str]:
 
 
 def _generalize(location: str) -> str:
-    """Return a location without the line numbers and indices in which cases differ."""
+    """Replace digits of a location by `#`, so that cases share it; return `anywhere` for an empty one."""
     return shorten("".join("#" if letter.isdigit() else letter for letter in location), 60) or "anywhere"
 
 
@@ -82,7 +82,7 @@ def _list_risks(analysis: Analysis) -> Iterator[str]:
 
 
 def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[str]:
-    """Yield a table of cases that do not pass now or did not before; the others are counted."""
+    """Yield a table of the cases that do not pass now or did not before, and a line with the number of others."""
     before = {result.id: result for result in previous.results} if previous else {}
     listed = [
         result
@@ -97,7 +97,7 @@ def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[
 
 
 def _describe_change(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
-    """Return the status of a case now and before."""
+    """Return the current and the previous status of a case; the latter is `New` without a previous result."""
     if before is None:
         return _OUTCOMES[result.outcome], "New"
     is_regressed = result.outcome is CaseOutcome.FAILED and before.passed

@@ -174,7 +174,7 @@ class LoadedManifest:
 
 
 def load_manifest(path: Path, root: Path) -> LoadedManifest:
-    """Load a manifest; raise `ManifestError` with every problem of its form."""
+    """Load a manifest; raise `ManifestError` with all problems of single fields, else with those between fields."""
     file = load_file(path, root, Manifest, "workloadId")
     loaded = LoadedManifest(path, file.display_name, file.model, file.find_line)
     check_conflicts(loaded)
@@ -197,7 +197,7 @@ class LoadedFile(Generic[Model]):
 
 
 def load_file(path: Path, root: Path, model: type[Model], required_key: str) -> LoadedFile[Model]:
-    """Load a file as a model, or raise `ManifestError` with every problem; an empty file lacks the `required_key`."""
+    """Load a file as a model; raise `ManifestError` with every problem. For an empty file, ask for `required_key`."""
     name = format_path(path, root)
     format_name = DATA_FORMATS_BY_SUFFIX.get(path.suffix.lower())
     if format_name is None:
@@ -221,7 +221,7 @@ def load_file(path: Path, root: Path, model: type[Model], required_key: str) -> 
 
 
 def _find_conflicts(loaded: LoadedManifest) -> Iterator[Problem]:
-    """Yield problems between fields: nothing judges, or `{expected}` has no files."""
+    """Yield a problem if no field evaluates outputs, and for each use of `{expected}` without expected files."""
     manifest = loaded.manifest
     if not (manifest.evaluate_command or manifest.review_command or manifest.expected_paths or manifest.reviewer):
         others = "or `expectedPaths`, `reviewCommand` or a reviewer's `promptFile` instead"

@@ -80,7 +80,7 @@ class NewExperiment:
 
     @property
     def manifest_path(self) -> str:
-        """The manifest's path from the root, with which the node ids of cases begin."""
+        """The manifest's path from the root: the first part of the node ids of cases."""
         return self.workload.source.path.relative_to(self.root).as_posix()
 
     @property
@@ -137,7 +137,7 @@ class NewExperiment:
         )
 
     def _validate_prompt(self) -> None:
-        """Raise an error now if the composer's prompt of the manifest is invalid, not when it is first used."""
+        """Raise an error if the manifest's prompt for the composer is invalid, before the experiment starts."""
         prompt_file = self.workload.manifest.agents.composer.prompt_file
         if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")

@@ -38,14 +38,14 @@ _WORD = re.compile(r"\w+")
 
 
 class ValueKind(Enum):
-    """How the text of an answer becomes a value."""
+    """The kinds of values of fields, each with the metavar of its flags."""
 
     TEXT = "TEXT"
     LIST = "GLOB"
     NUMBER = "N"
 
     def parse(self, text: str) -> Any:
-        """Return the value; a text that is not a number stays a text, which the manifest refuses."""
+        """Convert an answer to a value; leave a text that is not a number unchanged, for the manifest to refuse."""
         if self is ValueKind.LIST:
             return text.split()
         return int(text) if self is ValueKind.NUMBER and text.isdecimal() else text
@@ -53,7 +53,7 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True)
 class ManifestField:
-    """A field of a manifest; `path` leads to a nested one. One without a `question` is only set by its flag."""
+    """A field of a manifest, nested at `path` if set. Without a `question`, only its flag sets the field."""
 
     name: str
     question: str = ""
@@ -194,7 +194,7 @@ class NewManifest:
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
     def load(self) -> Workload:
-        """Return the workload without writing anything; raise `ManifestError` with every problem."""
+        """Build the workload without writing the manifest; raise `ManifestError` with every problem."""
         data = self._build_data(self.values)
         try:
             manifest = Manifest.model_validate(data)

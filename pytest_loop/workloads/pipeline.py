@@ -48,7 +48,7 @@ class Pipeline:
         self._run_successfully(self.manifest.build_command)
 
     def evaluate_case(self, case: Case) -> CaseResult:
-        """Repeat a case until it is decided whether enough of its repeats pass."""
+        """Repeat a case until the vote is decided, and return its result; stop at an infrastructure error."""
         total = self.manifest.repeat
         needed = count_needed_passes(str(self.manifest.need), total)
         results: list[CaseResult] = []
@@ -61,7 +61,7 @@ class Pipeline:
         return results[0] if total == 1 else _combine_repeats(results, needed)
 
     def run_case(self, case: Case, tries: int = MAX_TRIES) -> CaseResult:
-        """Run a case once; retry infrastructure errors, and return the last one as an outcome of its own."""
+        """Run a case once; retry infrastructure errors, and return the last one as the outcome INFRASTRUCTURE."""
         started = time.monotonic()
         try:
             _retry(lambda: self._produce_output(case), tries)
@@ -204,7 +204,7 @@ def _format_output(result: child.CommandResult) -> str:
 
 
 class Calibration(NamedTuple):
-    """Whether the pipeline works for one case, and the error of each failed attempt."""
+    """The result of a calibration: `passed` if the pipeline works, and the error of each failed attempt."""
 
     case: str
     passed: bool
@@ -216,7 +216,7 @@ class Calibration(NamedTuple):
 
 
 def calibrate(pipeline: Pipeline, case: Case, tries: int = MAX_CALIBRATIONS) -> Calibration:
-    """Build and run one case until the pipeline works; it works even if the case fails, as long as nothing breaks."""
+    """Build and run one case, at most `tries` times, until no infrastructure error occurs; the case may fail."""
     errors: list[str] = []
     while len(errors) < tries:
         error = _try_pipeline(pipeline, case)
@@ -241,7 +241,7 @@ def _format_field_name(manifest: Manifest, error: str) -> str:
 
 
 def _try_pipeline(pipeline: Pipeline, case: Case) -> str | None:
-    """Return the pipeline's error, or None; a missing reviewer is no error here, because the session has a judge."""
+    """Return the pipeline's error, or None; ignore a missing judge, because only a session has one."""
     try:
         if pipeline.manifest.build_command:
             pipeline.build()

@@ -58,7 +58,7 @@ class Success(_PlanModel):
 
 
 class Plan(_PlanModel):
-    """A plan; `words` is one in prose, which the composer gets unchanged."""
+    """A plan of an experiment; `words` has a plan in prose, which the composer gets unchanged."""
 
     problem: str = ""
     hypotheses: list[PlannedHypothesis] = Field(default_factory=list)
