@@ -1,7 +1,7 @@
-"""Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), as a process of its own.
+"""Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), in a separate process.
 
-Every request starts a new one, so that deadlines end both processes. It reads the prompt from standard input, and
-prints what the agent does as JSON lines (see `transcripts.read_acp`).
+Every request starts a new bridge process, so that its deadline ends bridge and agent. The bridge reads the prompt from
+standard input, and prints the agent's messages as JSON lines (see `transcripts.read_acp`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_METHOD = -32601
 _NO_LOGIN = -32000
 _SAVING_SECONDS = 5.0
 _READ_ONLY_MODES = ("plan", "read-only", "readonly", "ask", "chat")
-# Not `-m`: it puts the working folder first on the path.
+# Not `-m`, which puts the working folder first on the path.
 _BRIDGE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     "from pytest_loop.agents.acp_bridge import main; sys.exit(main(sys.argv[1:]))"
@@ -32,7 +32,7 @@ _BRIDGE = (
 
 
 def make_preset() -> Preset:
-    """Return the preset that starts this process; the agent's command takes the place of the model."""
+    """Return the preset that starts the bridge; the agent's command takes the place of the model's name."""
     return Preset(
         program=sys.executable,
         checked=f"protocol {PROTOCOL}",
@@ -55,7 +55,7 @@ class RefusedError(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Pass one request to an agent, and return 0 if it answered."""
+    """Pass one request to an agent; return exit code 0 if it answered."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--session", default="")
     parser.add_argument("--edit", action="store_true")
@@ -88,14 +88,14 @@ def _end_agent(process: subprocess.Popen[bytes]) -> None:
 
 
 def _find_status(error: Data) -> int | None:
-    """Return the HTTP status of an error, which agents report in its data, or as its code."""
+    """Return the HTTP status in the data of an error, or else its code; None if neither is a status."""
     data = error.get("data") if isinstance(error.get("data"), dict) else {}
     values = [*(data.get(key) for key in ("status", "statusCode", "code")), error.get("code")]  # type: ignore[union-attr]
     return next((value for value in values if isinstance(value, int) and 400 <= value < 600), None)
 
 
 class _Conversation:
-    """One conversation in JSON-RPC, a message per line in both directions."""
+    """One conversation with the agent in JSON-RPC, one message per line in both directions."""
 
     def __init__(self, process: subprocess.Popen[bytes], *, may_edit: bool) -> None:
         self._process = process
@@ -111,12 +111,12 @@ class _Conversation:
         if not self._may_edit:
             method, parameters = _find_read_only_mode(options)
             self._request(method, {"sessionId": session, **parameters})
-        self._is_prompted = True  # a loaded session first repeats its history
+        self._is_prompted = True  # earlier updates are ignored: a loaded session repeats its history
         result = self._request("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": prompt}]})
         _print_event(type="done", reason=result.get("stopReason"))
 
     def _open_session(self, session: str) -> tuple[str, Data]:
-        """Load a session, or start a new one if that is impossible; return its id and its options."""
+        """Load the agent's session with this id, or else start a new session; return its id and its options."""
         parameters: Data = {"cwd": str(Path.cwd()), "mcpServers": []}
         if session:
             with contextlib.suppress(RefusedError):
@@ -156,7 +156,7 @@ class _Conversation:
 
 
 def _find_read_only_mode(session: Data) -> tuple[str, Data]:
-    """Return the request that keeps an agent from editing; raise ValueError if it offers none."""
+    """Return the method and parameters that switch an agent to read-only; raise ValueError if it has no such mode."""
     modes = [mode.get("id") for mode in (session.get("modes") or {}).get("availableModes") or ()]
     if mode := next((mode for mode in _READ_ONLY_MODES if mode in modes), None):
         return "session/set_mode", {"modeId": mode}

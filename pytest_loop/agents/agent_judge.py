@@ -18,7 +18,7 @@ from pytest_loop.core.text.sanitizer import fence_text
 
 @dataclass
 class AgentJudge:
-    """Ask an agent about a copy of the document, so that its edits do not count."""
+    """Ask an agent about a copy of the document, so that edits by the agent do not count."""
 
     agent: Agent
     root: Path
@@ -35,7 +35,7 @@ class AgentJudge:
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, question: str, artifact: Path | None) -> JudgeAnswer:
-        """Return the answer to a question; raise `AgentError` without one."""
+        """Return the valid answer to a question; raise `AgentError` if the agent gives none."""
         if artifact is None:
             return self._ask(question, None)
         if not artifact.is_file():
@@ -60,7 +60,7 @@ class AgentJudge:
             self.usage = self.usage.plus(reply.usage)
         try:
             return validate_answer(reply, JudgeAnswer)
-        except AgentError as error:  # for the prompt of the next attempt
+        except AgentError as error:  # the prompt of the next attempt quotes it
             self._last_errors[request.key] = str(error)
             raise
 

@@ -17,7 +17,7 @@ PlanStep = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 _JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
-# Agents of other loops signal that they are done with a status block, a line of one, or a tag.
+# Three forms of exit signals, as prompted by other loops: a status block, a line of such a block, or a tag.
 _STATUS_BLOCK = r"---LOOP_STATUS---[ \t]*$.*?^[ \t]*---END_STATUS---[ \t]*"
 _EXIT_LINE = r"[*`]*EXIT_SIGNAL[*`]*:[*`]*[ \t]*(?P<signal>true|false)\b[ \t*`]*"
 _COMPLETE_TAG = r"<loop-complete>(?:.*?</loop-complete>)?[ \t]*(?:\n[ \t]*[\u256d\u2502\u251c\u2570][^\n]*)*"
@@ -25,7 +25,7 @@ _FLAGS = re.MULTILINE | re.DOTALL | re.IGNORECASE
 _EXIT_VALUE = re.compile(rf"^[ \t]*{_EXIT_LINE}$", _FLAGS)
 _COMPLETION = re.compile(r"^[ \t]*<loop-complete>", _FLAGS)
 _SIGNAL = re.compile(rf"^[ \t]*(?:{_STATUS_BLOCK}|{_EXIT_LINE}|{_COMPLETE_TAG})$\n?", _FLAGS)
-# Signals are at the end of an answer; a search in all of a long one would take too long.
+# Signals are at the end of an answer; searching the whole of a long answer would take too long.
 _MAX_SIGNAL_LENGTH = 20_000
 _MAX_CLAIM_LENGTH = 4_000
 _MAX_BRACES = 50
@@ -136,7 +136,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant
 
 
 def strip_fence(text: str) -> str:
-    """Remove a fence around a whole document; around a Markdown fence, remarks of the agent too."""
+    """Return the document without the fence around it; also remove remarks of the agent around a Markdown fence."""
     lines = text.strip().splitlines()
     start = next((index for index, line in enumerate(lines) if _FENCE.match(line)), len(lines))
     opening = _FENCE.fullmatch(lines[start]) if start < len(lines) - 1 else None
@@ -178,9 +178,9 @@ def _has_open_fence(lines: list[str]) -> bool:
 
 
 def _parse_exit_signal(text: str) -> bool | None:
-    """Return whether an agent says that it is done; None without a signal.
+    """Return whether an agent signals that its work is done; None without a signal.
 
-    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without one, `<loop-complete>` is a yes.
+    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without it, `<loop-complete>` means True.
     """
     values: list[str] = _EXIT_VALUE.findall(text)
     if values:
@@ -191,7 +191,7 @@ def _parse_exit_signal(text: str) -> bool | None:
 def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None]:
     """Return a text without its exit signal, and the signal.
 
-    A document may mention signals: in one, only those at its very end count.
+    In a document, which may mention signals, only signals at its very end count.
     """
     head, tail = text[:-_MAX_SIGNAL_LENGTH], text[-_MAX_SIGNAL_LENGTH:]
     if not is_document:
@@ -205,6 +205,6 @@ def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:
-    """Return rule and reason of an answer that is nothing but `BLOCKED RULE: REASON`, else None."""
+    """Return the rule and the reason if the whole answer is `BLOCKED RULE: REASON`, else None."""
     match = _BLOCKED.match(text) if len(text) < _MAX_CLAIM_LENGTH else None
     return (match[1], match[2]) if match else None

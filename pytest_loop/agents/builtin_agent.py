@@ -1,4 +1,4 @@
-"""The agent without a model (`builtin`): it runs fix commands of failing rules, then searches for small edits."""
+"""Fix failing rules and tests without a model (`builtin`): run fix commands, then search for small edits."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ Report = Callable[[str], None]
 
 
 class BuiltinAgent:
-    """Fix the files of a project; it writes no documents and answers no questions.
+    """Fix the files of a project; write no documents and answer no questions.
 
-    `seconds` limits the search of one iteration. A search that found nothing is not repeated for the same files, unless
-    it ran out of time: then the next one takes twice as long.
+    `seconds` limits the search of one iteration. A search that found nothing is repeated for the same files only if it
+    ran out of time, with twice the limit.
     """
 
     def __init__(self, seconds: float = DEFAULT_SECONDS) -> None:
@@ -119,7 +119,7 @@ def search_edits(
     *,
     localise_only: bool = False,
 ) -> RepairResult:
-    """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it has no result.
+    """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it returns no result.
 
     `report` is called with the plan of the search.
     """
@@ -133,7 +133,7 @@ def search_edits(
         localise_only=localise_only,
     )
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
-        folder = Path(home)  # not the project, whose modules could replace installed ones
+        folder = Path(home)  # the project's own folder could replace installed modules
         request_file, result_file = folder / "request.json", folder / "result.jsonl"
         request_file.write_text(repair_request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", ENGINE, str(request_file), str(result_file)]
@@ -151,14 +151,14 @@ def search_edits(
 
 @dataclass
 class _PlanReader:
-    """Report the plan of a search as soon as it has one."""
+    """Report the plan of a search once, when the search has written it."""
 
     result_file: Path
     should_continue: Callable[[], bool]
     report: Report | None
 
     def poll(self) -> bool:
-        """Report a new plan, and return whether the search may continue."""
+        """Report the plan if it is new; return whether the search may continue."""
         if self.report is not None and self.result_file.exists():
             line, newline, _ = self.result_file.read_text(encoding="utf-8").partition("\n")
             if newline:

@@ -104,7 +104,7 @@ class ClientAgent:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _pause(self, seconds: float, watch: Watch) -> None:
-        """Wait; raise an `AgentError` if the run is asked to stop."""
+        """Wait for some seconds; raise `StopRequestedError` if the run is asked to stop."""
         deadline = Deadline(seconds, should_continue=watch.should_continue)
         while (ending := deadline.find_ending()) is None:
             time.sleep(min(POLL_INTERVAL, seconds))
@@ -112,7 +112,7 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; if an edit fails other than by a rate limit, forget its conversation."""
+        """Call the client once; after a failed edit, unless rate-limited, forget the conversation."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
@@ -130,14 +130,14 @@ class ClientAgent:
         if not is_resumed:
             session = f"pytest-loop-{uuid.uuid4().hex[:12]}" if self.preset.names_session else ""
         schema, form = request.schema, self.preset.form
-        if form is None:  # the prompt alone asks for the schema
+        if form is None:  # only the prompt asks for the schema
             schema = None
         elif schema is not None and form.is_strict:
             schema = make_strict(schema)
         return _Call(request, folder, session, is_resumed, schema)
 
     def _run_client(self, call: _Call, watch: Watch, seconds: float) -> tuple[CommandResult, str]:
-        """Run the client; return its result, and the output line for which it was ended early, or an empty text."""
+        """Run the client; return its result, and the refusal for which it was ended early (empty without one)."""
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         should_continue = watch.should_continue
         is_prompt_in_file = self.preset.prompt == "file"
@@ -164,7 +164,7 @@ class ClientAgent:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
     def _build_command_line(self, call: _Call) -> list[str]:
-        """Return the command line; read-only arguments follow the user's, which therefore cannot override them."""
+        """Return the command line; put read-only arguments last, so that the user's arguments cannot override them."""
         preset, mode_arguments = self.preset, self._get_mode(call).arguments
         words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
         words += preset.arguments + (mode_arguments if call.is_edit else ())
@@ -205,7 +205,7 @@ class ClientAgent:
         return AgentReply.model_validate({"text": text, "data": data, "usage": usage, "exit_signal": signal})
 
     def _record_usage(self, call: _Call, session: str, report: ClientReport) -> dict[str, Any]:
-        """Return the usage of this call alone, and remember that of its session; a cost of 0 is unknown."""
+        """Return the usage of this call alone; store the report of an edit for the next call of its conversation."""
         before = self._last_reports.get(session, ClientReport()) if call.is_resumed else ClientReport()
         if call.is_edit and report.tokens is not None:
             self._last_reports[session] = report
@@ -267,7 +267,7 @@ def _add_usage(error: AgentError, usage: Mapping[str, Any]) -> AgentError:
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> ClientFailure | None:
-    """Return the failure of a call, or None; without tokens no model has answered, even with exit code 0."""
+    """Return the failure of a call, or None; a call with 0 tokens fails, because no model has answered."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
@@ -278,7 +278,7 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
     """Return whether the reported cost covers this client call (`run`) or the whole conversation (`session`).
 
-    Some versions of a client report only the call: then fewer tokens are priced than the conversation must have used.
+    Some versions of a client price only the call: then `priced_tokens` is less than the tokens of the conversation.
     """
     if preset.cost is None or None in (report.priced_tokens, report.tokens, before.priced_tokens):
         return preset.cost
@@ -286,7 +286,7 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return this call's share of a reported number; a number below the previous one covers this call alone."""
+    """Return this call's share of a reported number; if it is below the previous number, it covers this call alone."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

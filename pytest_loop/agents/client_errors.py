@@ -1,4 +1,4 @@
-"""Turn a failed call of a client into an error that gives the reason."""
+"""Make the error of a failed client call, with its reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_client_error(name: str, failure: ClientFailure, result: CommandResult, 
 
 
 def find_reason(result: CommandResult) -> str:
-    """Return the last plain line of output that sounds like an error, or the last line of standard error."""
+    """Return the last plain output line that matches an error pattern, or else the last line of standard error."""
     for stream in (result.stderr, result.stdout):
         lines = [line.strip() for line in stream.splitlines()]
         reasons = [line for line in lines if not line.startswith(("{", "[")) and _REASON.search(line)]

@@ -30,7 +30,7 @@ from pytest_loop.processes.fence import make_supervisor_fence
 
 
 class CommandAgent:
-    """Run a command for every request, in the workspace and without a shell; check in `root` that it exists."""
+    """Run a command for every request, in the workspace and without a shell; look for its program from `root`."""
 
     def __init__(self, words: str, root: Path, name: str = "") -> None:
         self.name = name or f"command:{words}"
@@ -106,7 +106,7 @@ def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResul
 
 
 def run_limited_command(command: Command, watch: Watch) -> CommandResult:
-    """Run the command of an agent within the limits of a request; no process of it stays behind."""
+    """Run the command of an agent within the limits of a request, and end all its processes."""
     fence = watch.fence or make_supervisor_fence()
     command = replace(command, output_limit=MAX_ANSWER_BYTES, ends_detached=True, fence=fence)
     try:
@@ -116,7 +116,7 @@ def run_limited_command(command: Command, watch: Watch) -> CommandResult:
 
 
 def describe_exit(code: int) -> str:
-    """Describe an exit code as the predicate of a sentence."""
+    """Return `ended with exit code 1`, or `ended with signal 9` for -9."""
     return f"ended with exit code {code}" if code >= 0 else f"ended with signal {-code}"
 
 
@@ -124,7 +124,7 @@ def make_environment(request: AgentRequest) -> dict[str, str]:
     """Return the environment of this process with the variables that describe a request."""
     return {
         **os.environ,
-        "PWD": str(request.workspace),  # opencode works in this folder, wherever it is started
+        "PWD": str(request.workspace),  # opencode works in `PWD`, not in its working folder
         "LOOP_STEP": request.step,
         "LOOP_ITERATION": str(request.iteration),
         "LOOP_PHASE": request.phase,

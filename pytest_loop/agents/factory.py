@@ -1,4 +1,4 @@
-"""Turn the spec of an agent into the agent: the only place that builds one."""
+"""Build agents from their specs; no other module builds agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin,
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """Build agents for the project at `root`: each with redacted requests, and recorded if `record` names a file.
+    """Build agents for the project at `root`, with secrets redacted; record their answers if `record` names a file.
 
     A plugin's agent (`pytest_loop_make_agent`) comes before one declared in pyproject.toml, a kind or a preset.
     """
@@ -44,12 +44,12 @@ class AgentFactory:
     _agents: dict[str, Agent] = field(default_factory=dict)
 
     def check(self, spec: str) -> None:
-        """Make the agent that `spec` names; raise `AgentUnavailableError` if it cannot work here."""
+        """Raise `AgentUnavailableError` if the agent that `spec` names cannot work here."""
         if spec not in self._agents:
             self._agents[spec] = self._make_redacted_agent(spec, self.root)
 
     def make(self, spec: str) -> Agent:
-        """Return the agent of the project that `spec` names; every call shares one."""
+        """Return the project's agent that `spec` names; calls with the same spec share one agent."""
         self.check(spec)
         return self._record(self._agents[spec])
 
@@ -98,8 +98,8 @@ def _read_declaration(table: Any, place: str) -> str | Preset:
 def make_agent(spec: str, root: Path, declared: Mapping[str, str | Preset]) -> Agent:
     """Return the agent that `spec` names: a kind with its argument, a preset, or a declared name.
 
-    A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. Raises `AgentUnavailableError` for
-    every mistake that shows without a request to the agent.
+    A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. Raise `AgentUnavailableError` for
+    every mistake that can be found without a request to the agent.
     """
     meaning = declared.get(spec, spec)
     kind, _, argument = (spec if isinstance(meaning, Preset) else meaning).partition(":")
@@ -116,7 +116,7 @@ def make_agent(spec: str, root: Path, declared: Mapping[str, str | Preset]) -> A
 
 def _make_client(preset: Preset, argument: str, root: Path, name: str) -> Agent:
     if preset.format == ACP:
-        ClientAgent(preset, argument, name)  # raises if the client is missing, or gets a model that it cannot take
+        ClientAgent(preset, argument, name)  # raises if the client is missing or takes no model
         return _make_acp(f"{shlex.join([preset.program, *preset.arguments])} {argument}", root, name)
     return ClientAgent(preset, argument, name)
 

@@ -21,7 +21,7 @@ def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -
     """Return every preset as a client, with its path and version if it is installed; ask for versions in `folder`."""
     presets = load_presets()
     programs = {name: program for name, preset in presets.items() if (program := preset.find_program())}
-    with ThreadPoolExecutor(len(programs) or 1) as pool:  # a client takes up to seconds to answer
+    with ThreadPoolExecutor(len(programs) or 1) as pool:  # a client may take seconds to answer
         outputs = pool.map(
             lambda name: _read_version_output([programs[name], *presets[name].version], folder or Path.cwd(), timeout),
             programs,
@@ -34,7 +34,10 @@ def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
-    """Return the agent to use without `--loop-agent`: the only installed client, or `builtin` if there is none."""
+    """Return the agent to use without `--loop-agent`: the only client, or `builtin` for files if there is no client.
+
+    Return an empty text if neither applies.
+    """
     names = _list_installed()
     if len(names) == 1:
         return names[0]
@@ -53,7 +56,7 @@ def _list_installed() -> list[str]:
 
 
 def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[str]:
-    """Describe the limits that the user set and that cannot be observed: an agent does not report its usage."""
+    """Describe each limit set by the user that cannot be enforced, because an agent does not report its usage."""
     usd = limits.usd if limits.usd != Limits().usd else None
     for spec in specs:
         preset = load_presets().get(spec.partition(":")[0])

@@ -17,7 +17,7 @@ def read_events(text: str) -> list[ClientEvent]:
 
 
 def parse_object(text: str | None) -> ClientEvent | None:
-    """Parse a text that is a single JSON object."""
+    """Return the JSON object in a text; None if the text is anything else."""
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -36,31 +36,31 @@ def find_last(events: Iterable[ClientEvent], kind: str) -> ClientEvent:
 
 
 def get_at(value: Any, *path: str) -> Any:
-    """Return the value at a path of keys."""
+    """Return the value at a path of keys; None if it is missing."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def list_members(value: Any) -> list[Any]:
-    """Return the members of a list or the values of a mapping."""
+    """Return the members of a list or the values of a mapping; an empty list for anything else."""
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
 def get_text(value: Any, *path: str) -> str:
-    """Return the text at a path of keys."""
+    """Return the text at a path of keys; empty if there is none."""
     text = get_at(value, *path)
     return text if isinstance(text, str) else ""
 
 
 def get_nonblank_text(value: Any, *path: str) -> str | None:
-    """Return the text at a path of keys if it is not blank."""
+    """Return the text at a path of keys; None if it is blank or missing."""
     text = get_text(value, *path)
     return text if text.strip() else None
 
 
 def get_number(value: Any, *path: str) -> Any:
-    """Return the number at a path of keys if it can be a count or a price."""
+    """Return the number at a path of keys; None if it is missing or negative."""
     number = get_at(value, *path)
     return number if isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0 else None
 

@@ -26,8 +26,8 @@ _RETRY = "api_retry"
 class OutputFilter:
     """Forward plain lines unchanged, known JSON events as short texts, and no other JSON.
 
-    `refusal` is the last line that says that further requests are useless: a plain one that matches `refusals`, or a
-    second attempt after a refused login (the first may renew the login).
+    `refusal` is the last sign that further requests are useless: a plain line that matches `refusals`, or a second
+    attempt after a refused login (the first attempt may renew the login). It is empty without such a sign.
     """
 
     def __init__(self, on_output: Callable[[bytes], None], refusals: Sequence[str] = ()) -> None:
@@ -38,7 +38,7 @@ class OutputFilter:
 
     def __call__(self, data: bytes) -> None:
         *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # too long to show: dropped as invalid JSON
+        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # drop a line that is too long, as invalid JSON
         for line in lines:
             self._show_line(line)
 
@@ -95,7 +95,7 @@ def _list_parts(event: ClientEvent) -> list[Any]:
 
 
 def _render_tool(part: Any) -> str:
-    """Return the name of a tool and its first argument that is a text; empty without one."""
+    """Return the name of a tool and its first text argument; empty if `part` is no tool call."""
     name = next(filter(None, (get_text(part, key) for key in ("name", "tool", "tool_name"))), "")
     inputs = [get_at(part, *path) for path in (("input",), ("arguments",), ("parameters",), ("state", "input"))]
     first = next((value for values in inputs for value in list_members(values) if isinstance(value, str)), "")

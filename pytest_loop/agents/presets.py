@@ -35,7 +35,7 @@ class OutputField(Value):
     at: tuple[str, ...]
 
     def find_values(self, events: list[ClientEvent]) -> list[Any]:
-        """Return the values at the paths, or none if no object fits."""
+        """Return the values at the paths in the last matching object; an empty list if no object matches."""
         for event in reversed(events):
             fits = all(get_at(event, *path.split(".")) == value for path, value in self.where.items())
             values = [get_at(event, *path.split(".")) for path in self.at] if fits else []
@@ -74,7 +74,7 @@ class OutputFields(Value):
 
 
 def _find_text(field: OutputField | None, events: list[ClientEvent]) -> str:
-    """Return the text of a field, which may be split into parts."""
+    """Return the text of a field, joined if it is split into parts."""
     values = field.find_values(events) if field else []
     return "".join(
         value if isinstance(value, str) else "".join(get_text(part, "text") for part in list_members(value))
@@ -168,7 +168,7 @@ def load_presets() -> dict[str, Preset]:
 
 
 def fill_placeholders(words: Sequence[str], values: Mapping[str, object]) -> list[str]:
-    """Replace `{name}` in words by values; other braces stay."""
+    """Replace `{name}` in words by the value of that name; keep other braces."""
     return [PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), word) for word in words]
 
 

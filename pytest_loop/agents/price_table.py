@@ -1,4 +1,4 @@
-"""Estimate what tokens cost with the package genai-prices (the extra `prices`)."""
+"""Estimate the cost of tokens with the package genai-prices (the extra `prices`)."""
 
 from __future__ import annotations
 

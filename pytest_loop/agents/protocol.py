@@ -23,9 +23,9 @@ _MAX_AMOUNT = 1e15
 
 
 class AgentError(LoopError):
-    """The agent gave no usable answer; the message goes into the next request and the history.
+    """The agent gave no usable answer; the next request and the history quote the message.
 
-    `usage` is what the failed request has cost.
+    `usage` has the tokens and cost of the failed request.
     """
 
     usage = Usage()
@@ -51,9 +51,9 @@ class StopRequestedError(AgentError):
 class RepairTask:
     """The failing tests and rules of a project, for the built-in agent.
 
-    `failing_tests` are node ids, `editable` patterns of files that may be edited, `remedies` commands that may fix what
-    failing rules complain about. `attempt` calls a function, and reverts its edits unless the score rises and no
-    further rule fails.
+    `failing_tests` are node ids, `editable` are patterns of files that may be edited, `remedies` are commands that may
+    fix failing rules. `attempt` calls a function, and returns whether the score rose and no further rule fails;
+    otherwise it reverts the function's edits.
     """
 
     session_arguments: tuple[str, ...]
@@ -117,9 +117,9 @@ def _is_amount(value: Any, is_integer: bool) -> bool:
 
 @dataclass
 class Watch:
-    """The limits of one request, a callback for the agent's output, and one that says whether to continue.
+    """The limits in seconds and the callbacks of one request; `should_continue` returns whether the agent may go on.
 
-    `on_wait` is called with a sentence if the agent has to wait. `fence` holds the processes of the agent.
+    `on_wait` is called with a sentence if the agent has to wait. `fence` confines the agent's processes.
     """
 
     timeout: float = DEFAULT_TIMEOUT
@@ -151,9 +151,9 @@ class Agent(Protocol):
 
 
 def make_reply(value: Any, *, has_schema: bool = False) -> AgentReply:
-    """Convert the return value of a Python agent; None means that it edited in place.
+    """Convert the return value of a Python agent to a reply; None means that the agent edited in place.
 
-    If a schema was given, a mapping with other keys than those of a reply is the data itself.
+    With `has_schema`, a mapping with keys that a reply does not have is the reply's data.
     """
     if value is None or isinstance(value, str):
         return AgentReply(text=value)

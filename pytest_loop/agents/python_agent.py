@@ -33,8 +33,8 @@ from pytest_loop.processes.pipes import Pipes
 _MAX_LAST_CHUNKS = 64
 # A module that uses one of these may define names that do not occur in its source.
 _DYNAMIC_NAMES = frozenset({"__getattr__", "exec", "globals", "setattr", "vars"})
-_MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six bytes
-# Not `-m`: it puts the working folder first on the path, where a `json.py` would replace the standard library's.
+_MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES  # one character may take six bytes in JSON
+# Not `-m`, which puts the working folder first on the path, where a `json.py` would replace the standard library's.
 _SERVE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     "from pytest_loop.agents.python_server import main; main(*sys.argv[1:])"
@@ -42,7 +42,7 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Call a function in a process that keeps its globals; PREPARE, which runs beside PRODUCE, has its own process."""
+    """Call a function in a process that keeps its globals; PREPARE has a second process, to run in parallel."""
 
     def __init__(self, reference: str, root: Path, name: str = "") -> None:
         module, _, function = reference.partition(":")
@@ -71,7 +71,7 @@ class PythonAgent:
 
 
 class _Caller:
-    """Start a process at the first request; it imports the module once, and answers one request at a time."""
+    """Start a process at the first request, and send it one request at a time."""
 
     def __init__(self, name: str, command: list[str], root: Path) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class _Caller:
         busy_server = self._server
         if not self._lock.acquire(timeout=child.GRACE_PERIOD):
             if busy_server is not None:
-                busy_server.kill()  # the thread that still reads from it closes it
+                busy_server.kill()  # the thread that still reads from the process closes it
             return
         try:
             server, self._server = self._server, None
@@ -103,7 +103,7 @@ class _Caller:
             self._lock.release()
 
     def _ask(self, server: _ServerProcess, request: AgentRequest, watch: Watch) -> AgentReply | AgentError:
-        """Return the function's reply or error; after any other error, end the process and raise it."""
+        """Return the function's reply or its error; end the process before raising any other error."""
         deadline = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
             return self._parse_answer(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
@@ -131,15 +131,15 @@ class _Caller:
 
 
 def _find_module(module: str, root: Path) -> ModuleSpec | None:
-    """Find a module of the project, or an installed one, without importing it; for a submodule, find its package."""
+    """Find a module of the project, or else an installed module, without importing it; for a submodule, its package."""
     package = module.partition(".")[0]
-    with contextlib.suppress(ValueError):  # such a name cannot be imported
+    with contextlib.suppress(ValueError):  # no importable name
         return PathFinder.find_spec(package, [str(root)]) or importlib.util.find_spec(package)
     return None
 
 
 def _find_problem(module: str, function: str, spec: ModuleSpec) -> str:
-    """Return why a module cannot define a function, or an empty text; submodules are not read."""
+    """Return the reason why a module cannot define a function; empty if it may. Do not read submodules."""
     if "." in module or not spec.origin or not spec.origin.endswith(".py"):
         return ""
     try:
@@ -179,7 +179,7 @@ class _ServerProcess:
             os.close(child_end)
 
     def ask(self, line: bytes, deadline: child.Deadline, on_output: Callable[[bytes], None]) -> bytes | child.Ending:
-        """Return the answer line, incomplete if the process ended, or why the process has to be ended."""
+        """Return the answer line (incomplete if the process ended), or the reason to end the process."""
         answer = bytearray()
 
         def read(data: bytes) -> None:
@@ -203,7 +203,7 @@ class _ServerProcess:
         return self._process.wait()
 
     def finish(self) -> None:
-        """Let the process end by itself within a short time, then close it."""
+        """Wait a short time for the process to end by itself, then close it."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -220,7 +220,7 @@ class _ServerProcess:
             os.close(self._answers)
 
     def kill(self) -> None:
-        """End the process and its descendants; its pipes stay open for a thread that still reads."""
+        """End the process and its descendants; leave its pipes open for a thread that still reads from them."""
         try:
             child.end_group(self._process)
         finally:
@@ -230,5 +230,5 @@ class _ServerProcess:
 
 def _encode_request(request: AgentRequest) -> bytes:
     fields = {**vars(request), "critique": [issue.model_dump(mode="json") for issue in request.critique]}
-    del fields["repair_task"]  # it holds a function, which JSON cannot
+    del fields["repair_task"]  # it has a function, which JSON cannot represent
     return json.dumps(fields, default=str).encode() + b"\n"

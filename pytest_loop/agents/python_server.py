@@ -1,4 +1,4 @@
-"""The process of a Python agent: import the module, and call the function for every request on standard input."""
+"""Serve a Python agent: import the module, and call the function for every request on standard input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Function = Callable[[AgentRequest], Any]
 
 
 def main(module: str, name: str) -> None:
-    """Answer until standard input ends; answers have a pipe of their own, because the function may print."""
+    """Answer requests until standard input ends; write answers to a separate pipe, because the function may print."""
     descriptor = int(os.environ.pop("PYTEST_LOOP_ANSWERS"))
     os.set_inheritable(descriptor, False)
     sys.path.insert(0, os.environ.pop("PYTEST_LOOP_ROOT"))
@@ -39,7 +39,7 @@ def main(module: str, name: str) -> None:
 
 
 def _answer(function: Function, line: bytes) -> dict[str, Any]:
-    """Call the function; every exception is an answer too."""
+    """Call the function, and return its reply, or its exception as an error."""
     try:
         request = _decode_request(json.loads(line))
         reply = make_reply(function(request), has_schema=request.schema is not None)
@@ -51,7 +51,7 @@ def _answer(function: Function, line: bytes) -> dict[str, Any]:
 
 
 class _MissingFunctionError(Exception):
-    """There is no such function."""
+    """The module has no such function, or cannot be imported."""
 
 
 def _import_function(module: str, name: str) -> Function:

@@ -25,7 +25,7 @@ _WRITE_LOCK = Lock()
 
 
 class ReplayAgent:
-    """Return the recorded answers to each step and question in their order.
+    """Return the recorded answers to each step and question in recorded order.
 
     A resumed run skips the answers of earlier iterations.
     """

@@ -1,4 +1,4 @@
-"""Make JSON schemas strict, for clients that accept no open parts."""
+"""Make JSON schemas strict, for clients that reject schemas with open parts."""
 
 from __future__ import annotations
 

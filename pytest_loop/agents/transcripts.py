@@ -32,7 +32,7 @@ _LEADING_STATUS = re.compile(r"(\d{3})\b")
 
 @dataclass(frozen=True)
 class Transcript:
-    """The output of one run of a client; `report` is the text of the report file that some clients write."""
+    """The output of one client call; `report` is the text of the report file that some clients write."""
 
     stdout: str
     report: str = ""
@@ -51,7 +51,7 @@ class ClientFailure:
 
 @dataclass(frozen=True)
 class ClientReport:
-    """The facts of a transcript; the preset says whether the numbers count this run or the whole session.
+    """The facts of a transcript; the preset says whether the numbers count this call or the whole conversation.
 
     `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it. `counts` are the tokens
     by kind, for clients that report no cost.
@@ -118,7 +118,7 @@ def read_gemini(transcript: Transcript) -> ClientReport:
     result = find_last(events, "result")
     failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
     if failure and transcript.exit_code:
-        # Inside a fence, an exit code above 128 looks like the signal that a shell reports by it.
+        # Inside a fence, an exit code above 128 is reported as a signal.
         code = transcript.exit_code if transcript.exit_code > 0 else 128 - transcript.exit_code
         status = 401 if code == _GEMINI_LOGIN_EXIT_CODE else code + 256
         failure = ClientFailure(failure.message, status if 400 <= status < 500 else None)
@@ -218,7 +218,7 @@ def read_qwen(transcript: Transcript) -> ClientReport:
 
 
 def read_pi(transcript: Transcript) -> ClientReport:
-    """Read the JSON line `agent_end`, which has all messages of the run; the exit code is always 0."""
+    """Read the JSON line `agent_end`, which has all messages of the call; the exit code is always 0."""
     messages = list_members(find_last(read_events(transcript.stdout), "agent_end").get("messages"))
     answers = [message for message in messages if get_at(message, "role") == "assistant"]
     last = answers[-1] if answers else {}
@@ -262,7 +262,7 @@ READERS: dict[str, Reader] = {
 
 
 def _join_after_tools(events: Iterable[ClientEvent], tools: tuple[str, ...], key: str) -> str | None:
-    """Join the texts at `key` after the last tool event."""
+    """Join the texts at `key` after the last tool event; None if they are blank."""
     texts: list[str] = []
     for event in events:
         texts = [] if event.get("type") in tools else [*texts, get_text(event, key)]
@@ -270,7 +270,7 @@ def _join_after_tools(events: Iterable[ClientEvent], tools: tuple[str, ...], key
 
 
 def _fail_unless(proof: Any, message: str = "") -> ClientFailure | None:
-    """Return a failure unless there is proof that a model answered."""
+    """Return a failure with this message, or None if `proof` is true."""
     return None if proof else ClientFailure(message)
 
 

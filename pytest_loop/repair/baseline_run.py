@@ -24,7 +24,7 @@ _MAX_STACK_DEPTH = 50
 
 
 class FailureKind(NamedTuple):
-    """The exception of a failure, and the project's line that raised it if there is one."""
+    """The exception type of a failure, and the innermost project line of its traceback; None without one."""
 
     error: str
     line: Line | None
@@ -56,7 +56,7 @@ class BaselineResult:
 def run_baseline(
     tests: CollectedTests, pool: ForkPool, files: EditableFiles, order: Sequence[int], seconds: float
 ) -> dict[int, BaselineResult]:
-    """Run the tests in this order within the given time; after a test that ends its fork, go on in another one."""
+    """Run the tests in this order for at most `seconds`; if a test ends its fork, run the rest in a new fork."""
     results: dict[int, BaselineResult] = {}
     untested = list(order)
     deadline = time.monotonic() + seconds
@@ -75,7 +75,7 @@ def run_baseline(
 
 
 class _SentLines(set[Line]):
-    """A set that sends every new line at once, for a test that may end its process."""
+    """A set that sends each new line to the parent process at once, because the test may end this process."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _SentLines(set[Line]):
 def _rerun_crashed(
     tests: CollectedTests, pool: ForkPool, files: EditableFiles, index: int, *, is_late: bool
 ) -> BaselineResult:
-    """Run a test again that ended its fork or hung: alone, sending each line at once."""
+    """Run a test that ended its fork or hung again, alone; return it as failed, with the lines it reached."""
 
     def work(send: Send) -> None:
         tracer = make_tracer(files)
@@ -110,7 +110,7 @@ def _rerun_crashed(
 def record_tests(
     tests: CollectedTests, files: EditableFiles, order: Sequence[int], deadline: float, send: Send
 ) -> None:
-    """In a fork: run tests and send the result of each."""
+    """In a fork: run tests until the deadline, and send the result of each."""
     current = order[0]
 
     def report_endless() -> None:
@@ -128,7 +128,7 @@ def record_tests(
 
 
 def _compute_timeout(deadline: float) -> float:
-    """Return how long the next test may take."""
+    """Return how many seconds the next test may take."""
     return max(_MIN_TIMEOUT, min(_MAX_TEST_SECONDS, deadline - time.monotonic()))
 
 

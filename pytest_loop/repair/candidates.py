@@ -47,7 +47,7 @@ _EXCEPTION_FACTORS: Mapping[str, Mapping[str, float]] = {
     "StopIteration": {"early_exit": 3, "default_value": 2},
 }
 _SIZE_EXPONENT = 0.7  # large edits come later
-_RANK_EXPONENT = 0.3  # and so do the later edits of one template at one node
+_RANK_EXPONENT = 0.3  # the later edits of one template at one node come later too
 _EDITS_AT_A_TIME = 8
 
 
@@ -111,7 +111,7 @@ def _find_suspicious_nodes(unit: EditUnit, suspicion: Mapping[int, float]) -> It
 
 
 def _widen_unit(candidate: EditCandidate, module: EditUnit) -> EditCandidate:
-    """Make a candidate one of the whole module if its edit leaves the function."""
+    """Return the candidate, as an edit of the whole module if its edit reaches outside its unit."""
     start, end = candidate.unit.span
     if all(start <= edit.start and start < edit.end <= end for edit in candidate.edits):
         return candidate
@@ -120,7 +120,7 @@ def _widen_unit(candidate: EditCandidate, module: EditUnit) -> EditCandidate:
 
 @dataclass(frozen=True)
 class _EditSite:
-    """A suspicious node, and its templates that were not used yet, likely ones first."""
+    """A suspicious node, and the templates not yet applied to it, likely ones first."""
 
     unit: EditUnit
     node: ast.AST
@@ -131,7 +131,7 @@ class _EditSite:
 
 @dataclass(frozen=True)
 class _PendingEdits:
-    """The edits that one template has yet to make at a site, and the best score they can have."""
+    """The edits of one template at a site that are not queued yet, and the upper bound of their scores."""
 
     site: _EditSite
     template: Template
@@ -178,7 +178,7 @@ class CandidateQueue:
                 self._make_edits(entry)
 
     def _push(self, score: float, entry: EditCandidate | EditUnit | _EditSite | _PendingEdits) -> None:
-        """Add an entry; candidates come after others of the same score, so that equal candidates meet in the heap."""
+        """Add an entry; among equal scores, candidates come last, so that all are queued before the first is taken."""
         is_candidate = isinstance(entry, EditCandidate)
         self._count += 1
         tie = self._generator.random() if is_candidate else 0.0
@@ -190,7 +190,7 @@ class CandidateQueue:
                 self._push(score * templates[0][1], _EditSite(unit, node, line, score, templates))
 
     def _open_template(self, site: _EditSite) -> None:
-        """Open the likeliest template of a node that was not used yet."""
+        """Queue the edits of the likeliest unused template of a node, and the node again for its other templates."""
         (template, weight), *others = site.templates
         edits = enumerate(filter(None, template.edits(site.node, site.unit, self._hints)))
         bound = site.suspicion * weight
@@ -204,7 +204,7 @@ class CandidateQueue:
         return self._weights_by_node[node]
 
     def _make_edits(self, pending: _PendingEdits) -> None:
-        """Queue the next candidates of a template, and the template again for those after them."""
+        """Queue the next candidates of a template, and the template again if it may make more."""
         site = pending.site
         text = site.unit.source.text
         rank = None
@@ -238,7 +238,7 @@ class DuplicateFilter:
         self._units: set[int] = set()
 
     def parse_if_new(self, candidate: EditCandidate) -> ast.stmt | ast.Module | None:
-        """Return the tree of a new candidate, or None if there is nothing to try."""
+        """Return the tree of a candidate; None if it does not parse, changes nothing or repeats an earlier one."""
         unit = candidate.unit
         if id(unit) not in self._units:
             self._units.add(id(unit))

@@ -20,7 +20,7 @@ from pytest_loop.repair.edit_unit import EditUnit, FunctionNode
 from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.source_overlay import install_overlay, resolve_source
 
-# The names of nested code objects from the module inwards, each with a number that tells equal names apart.
+# The names of nested code objects, outermost first, each with a number that tells equal names apart.
 _CodePath: TypeAlias = tuple[tuple[str, int], ...]
 _LruCache: Any = type(lru_cache(lambda: None))
 
@@ -43,13 +43,13 @@ class LoadedCode:
                 self._caches.append(value)
 
     def prepare_unit(self, unit: EditUnit) -> None:
-        """Compile a unit as it is, once for all forks."""
+        """Compile a unit before the edit, once for all forks."""
         if unit.function is not None:
             functions = self._functions.get(str(unit.source.path), [])
             _compile_original(unit, unit.function, _get_filename(functions, unit))
 
     def swap_code(self, unit: EditUnit, tree: ast.stmt | ast.Module, text: str) -> None:
-        """Swap the edited unit into all modules that contain it; execute the module again if that is necessary."""
+        """Swap the edited unit into all modules of its file; execute them again if it cannot be swapped alone."""
         path = str(unit.source.path)
         install_overlay({path: text})
         if path in self._modules and self.swap_reversibly(unit, tree) is None:
@@ -57,7 +57,7 @@ class LoadedCode:
                 _execute_module(module, text)
 
     def swap_reversibly(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
-        """Swap a function or an assignment; return a callback that undoes it, or None if it is impossible."""
+        """Swap a function or an assignment; return a callback that undoes the swap, or None if none is possible."""
         if isinstance(unit.node, ast.Assign | ast.AnnAssign):
             return self._swap_assignment(unit, tree)
         functions = self._functions.get(str(unit.source.path), [])
@@ -187,7 +187,7 @@ def _compile_original(unit: EditUnit, node: FunctionNode, filename: str) -> dict
 
 
 def _is_root(path: _CodePath, codes: Mapping[_CodePath, CodeType], node: FunctionNode) -> bool:
-    """Return whether a path leads to the code of the function itself, not to code around or in it."""
+    """Return whether a path leads to the code of the function itself, not to an enclosing or nested one."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return codes[path].co_name == node.name and codes[path].co_firstlineno == first
 
@@ -257,7 +257,7 @@ def _execute_module(module: ModuleType, text: str) -> None:
 
 
 def _update_in_place(old: Any, new: Any) -> bool:
-    """Turn a function or class into its new version without changing its identity; return success."""
+    """Turn a function or class into its new version without changing its identity; return False if impossible."""
     if isinstance(old, FunctionType) and isinstance(new, FunctionType):
         if len(old.__code__.co_freevars) or len(new.__code__.co_freevars):
             return False
@@ -282,7 +282,7 @@ def _update_class(old: type, new: type) -> bool:
 
 
 def _rebind_imports(replaced: Collection[tuple[str, Any, Any]], origin: ModuleType) -> None:
-    """Rebind names that other modules imported from `origin`, each given with its old and its new object."""
+    """Rebind names in modules that imported from `origin`; `replaced` has each name with its old and new object."""
     for module in list(sys.modules.values()):
         if module is origin or not isinstance(module, types.ModuleType) or not getattr(module, "__file__", None):
             continue

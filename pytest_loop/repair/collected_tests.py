@@ -20,7 +20,7 @@ ENDLESS = "Endless"
 
 @dataclass(frozen=True)
 class TestOutcome:
-    """The outcome of one test; the failure is described only while recording."""
+    """The outcome of one test; `failure` is empty unless lines are recorded."""
 
     __test__: ClassVar[bool] = False  # not a test class
 
@@ -119,7 +119,7 @@ class CollectedTests:
         self._tracer, self._on_exhausted, self._is_recording = tracer, on_exhausted, is_recording
 
     def run_test(self, index: int, following: int | None, fuel: int) -> TestOutcome:
-        """Run one test; fixtures shared with the following test stay set up."""
+        """Run one test with `fuel`; keep the fixtures set up that the `following` test shares (None: tear down all)."""
         item = self.items[index]
         self._has_passed_call = self._has_failed = False
         self._exception, self._spent_fuel, self._lines, self._fuel = None, 0, set(), fuel
@@ -137,7 +137,7 @@ class CollectedTests:
         return tuple(self.items[index].nodeid for index in sorted(indexes))
 
     def get_executed_lines(self) -> frozenset[Line]:
-        """Return the lines that the current test has executed, or the last one if none is running."""
+        """Return the recorded lines that the running test, or else the last one, has executed."""
         return frozenset(self._lines | (self._tracer.lines if self._tracer is not None else set()))
 
 
@@ -154,7 +154,7 @@ class BriefReports:
 
 
 def build_arguments(arguments: Sequence[str], temp_folder: Path) -> list[str]:
-    """Return arguments for the collecting session: quiet, quick, alone, and without traces on disk."""
+    """Return arguments for the collecting session: quiet, in a fixed order, with its cache in `temp_folder`."""
     words = [*arguments, "-q", "--tb=no", "--assert=plain", "--capture=sys", "-o", f"cache_dir={temp_folder / 'cache'}"]
     if not any("randomly" in word for word in arguments):
         words += ["-p", "no:randomly"]

@@ -65,7 +65,7 @@ class EditUnit:
             yield from self._walk(child)
 
     def _has_position(self, node: ast.AST, child: ast.AST) -> bool:
-        """Return whether a node has a usable position: in f-strings only values do, before 3.12 not all."""
+        """Return whether `child` of `node` has a usable position: in f-strings, only values; before 3.12, not all."""
         if isinstance(node, ast.JoinedStr):
             return isinstance(child, ast.FormattedValue)
         if isinstance(node, ast.FormattedValue):
@@ -78,7 +78,7 @@ class EditUnit:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The offsets of its whole lines, decorators included."""
+        """The start and end offset of the unit's lines, decorators included."""
         if isinstance(self.node, ast.Module):
             return 0, len(self.source.text)
         decorators = self.function.decorator_list if self.function is not None else []
@@ -91,7 +91,7 @@ class EditUnit:
 
     @cached_property
     def lines(self) -> frozenset[int]:
-        """The numbers of the lines that belong to it."""
+        """The numbers of the lines that belong to the unit."""
         if isinstance(self.node, ast.Module):
             excluded = {
                 line
@@ -103,7 +103,7 @@ class EditUnit:
         return frozenset(range(self.first_line, (self.node.end_lineno or self.first_line) + 1))
 
     def parse_edited(self, edits: TextEdits) -> ast.stmt | ast.Module | None:
-        """Parse the unit after an edit, with the line numbers of the file; return None if it does not parse."""
+        """Return the tree of the edited unit with line numbers of the file; None if it is no longer a valid unit."""
         start, end = self.span
         inner = tuple(TextEdit(edit.start - start, edit.end - start, edit.text) for edit in edits)
         text = apply_edits(self.source.text[start:end], inner)
@@ -157,7 +157,7 @@ class EditUnit:
         return row[: len(row) - len(row.lstrip())]
 
     def is_alone_on_lines(self, stmt: ast.stmt) -> bool:
-        """Return whether nothing else is on the lines of a statement, so that lines may be added around it."""
+        """Return whether only a comment shares the lines of a statement, so that lines may be added around it."""
         return self.source.is_alone_on_lines(stmt)
 
     @cached_property

@@ -15,9 +15,9 @@ _FOREIGN_FOLDERS = frozenset(("site-packages", "node_modules", "__pycache__"))
 
 
 class EditableFiles:
-    """Find editable files by name: those that match `patterns`, or all Python files without any.
+    """Find editable files by name: those that match `patterns`, or all Python files if there are no patterns.
 
-    Results are cached, because every traced call asks.
+    Cache the results: the tracer looks up the file of every traced call.
     """
 
     def __init__(self, folder: Path, patterns: Sequence[str], tests: Iterable[Path]) -> None:
@@ -27,7 +27,7 @@ class EditableFiles:
         self._cache: dict[str, Path | None] = {}
 
     def find_file(self, name: str) -> Path | None:
-        """Return the file that code with this file name comes from, or None if it may not be edited."""
+        """Return the resolved path of a code object's file name, or None if this file may not be edited."""
         try:
             return self._cache[name]
         except KeyError:

@@ -19,13 +19,13 @@ from pytest_loop.repair.search_round import SearchRound
 _MAX_ROUNDS = 8
 _MIN_ROUND_SECONDS = 1.0
 _COLLECTION_SLACK = 15.0
-_IMPORT_SHARE = 0.5  # of the time, where other tests could be fixed too
+_IMPORT_SHARE = 0.5  # share of the time for an import round if other tests can be fixed too
 
 
 class Engine:
-    """Search round after round until all tests pass or nothing helps any more.
+    """Search round after round until all tests pass or no edit helps.
 
-    This process imports nothing of the project: each round does that in a fork, with the edits of earlier rounds.
+    Only forks import the project, one for each round, with the edits of earlier rounds.
     """
 
     def __init__(self, request: RepairRequest, result_file: Path) -> None:
@@ -81,7 +81,7 @@ class Engine:
     def _run_round(self, pool: ForkPool, temp_folder: Path, edited_texts: dict[str, str], tried: int) -> RepairResult:
         """Run a search round; if modules cannot be imported, run an import round first.
 
-        If no edit helps the import, the tests that can be collected are searched all the same.
+        If no edit makes more modules importable, search with the tests that can be collected.
         """
         temp_folder.mkdir()
         search_round = SearchRound(self._make_context(temp_folder, edited_texts, tried))
@@ -113,7 +113,7 @@ class Engine:
         return RoundContext(request, temp_folder, edited_texts, self._write)
 
     def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
-        """Run a job in a fork, and forward a stop request to it."""
+        """Run a job in a fork and return its result; forward a stop request to the fork."""
         pool.start(job)
         is_forwarded = False
         while not (results := list(pool.collect_results())):
@@ -123,7 +123,7 @@ class Engine:
         return results[0]
 
     def _read_result(self, fork: ForkResult) -> RepairResult:
-        """Return the result that a round sent, or one with the reason why there is none."""
+        """Return the result that a round sent, or an empty result with the reason why it sent none."""
         for message in fork.messages:
             if "kind" in message:
                 return RepairResult.model_validate(message)

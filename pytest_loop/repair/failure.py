@@ -22,7 +22,7 @@ _MISSING_IMPORT = re.compile(r"cannot import name '(\w+)'")
 
 
 class Failure(BaseModel):
-    """An exception; `similar` are names similar to the missing one, best first."""
+    """An exception; `similar` has names similar to the `missing` one, best first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,7 +37,7 @@ def describe_failure(exception: BaseException) -> Failure:
     """Describe an exception."""
     steps = list(traceback.walk_tb(exception.__traceback__))[-_MAX_TRACEBACK_DEPTH:]
     missing, candidates = "", list[str]()
-    with suppress(Exception):  # an object of the project may raise anything when its names are listed
+    with suppress(Exception):  # listing the names of a project's object may raise anything
         names = steps[-1][0].f_locals | steps[-1][0].f_globals if steps else {}
         missing, candidates = _find_missing_name(exception, names)
     return Failure(
@@ -50,7 +50,7 @@ def describe_failure(exception: BaseException) -> Failure:
 
 
 def _read_message(exception: BaseException) -> str:
-    with suppress(Exception):  # as above
+    with suppress(Exception):  # the exception's own `__str__` may raise anything
         return str(exception)[:_MAX_MESSAGE_LENGTH]
     return ""
 

@@ -26,7 +26,7 @@ _PARENT_PIPES: list[int] = []  # at most one: this process's pipe to its parent,
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one fork and its time limit; a message with `within` sets a new limit from then on."""
+    """The work of one fork and its limit in seconds; a message with `within` sets a new limit, counted from then on."""
 
     key: int
     work: Callable[[Send], None]
@@ -35,7 +35,7 @@ class Job:
 
 @dataclass
 class ForkResult:
-    """The messages of a fork, and whether it finished its work; it is late if it reached the time limit."""
+    """The messages of a fork; `is_finished` if its work returned, `is_late` if it reached the time limit."""
 
     key: int
     messages: list[dict[str, Any]]
@@ -60,7 +60,7 @@ class _Fork:
 class ForkPool:
     """Run at most `workers` forks at a time, each in its own process group and temporary folder.
 
-    A fork first calls `enter` with its folder, by default to enter the sandbox.
+    A fork first calls `enter` with its temporary folder; the default enters the sandbox.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ForkPool:
 
     @property
     def has_room(self) -> bool:
-        """Whether another fork may start; not before the orphans of earlier ones are gone."""
+        """Whether another fork may start: fewer than `workers` run, and no orphans of ended forks are left."""
         if not self._running:
             self._kill_orphans()
         return len(self._running) < self._workers and not self._find_orphans()
@@ -104,7 +104,7 @@ class ForkPool:
         temp_folder.mkdir(exist_ok=True)
         reading, writing = os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 3.12 warns of threads; a fork here runs tests and ends
+            warnings.simplefilter("ignore")  # Python 3.12 warns about forking with threads; these forks only run tests
             pid = os.fork()
         if pid == 0:
             self._run_job(job, temp_folder, writing)
@@ -120,7 +120,7 @@ class ForkPool:
         try:
             os.setpgid(0, 0)
             for descriptor in (*self._running, *_PARENT_PIPES):
-                with suppress(OSError):  # the project may have closed it
+                with suppress(OSError):  # the project may have closed the pipe
                     os.close(descriptor)
             _PARENT_PIPES[:] = [writing]
             self._enter(temp_folder)
@@ -176,7 +176,7 @@ class ForkPool:
                     fork.deadline = time.monotonic() + message["within"]
 
     def _remove(self, fork: _Fork) -> None:
-        """Kill a fork with its process group, and delete its folder."""
+        """Kill a fork with its process group, and delete its temporary folder."""
         with suppress(OSError):
             os.killpg(fork.pid, signal.SIGKILL)
         if not fork.is_reaped:
@@ -191,7 +191,7 @@ class ForkPool:
             shutil.rmtree(fork.temp_folder, ignore_errors=True)
 
     def _find_orphans(self) -> set[int]:
-        """Return the processes that forks left behind when they ended."""
+        """Return the ids of processes that ended forks left behind."""
         self._dying = {pid for pid in self._dying if not _try_reap(pid)}
         running = {fork.pid for fork in self._running.values()}
         return find_children() - self._earlier_children - running - self._dying
@@ -206,7 +206,7 @@ class ForkPool:
 
 
 def _try_reap(pid: int) -> bool:
-    """Reap a process if it has ended; return whether it is gone."""
+    """Reap a process if it has ended; return whether it has."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:

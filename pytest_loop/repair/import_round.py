@@ -1,4 +1,4 @@
-"""Repair modules that cannot be imported: edit lines on the way to the exception, and collect again to try each."""
+"""Repair modules that cannot be imported: edit lines in the traceback, and collect the tests again to try each edit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CALLER_SCORE = 0.5  # a caller is half as suspicious as the line it calls
 
 
 class ImportFailures(BaseModel):
-    """The failures of a collection, and the tests that were collected and passed nevertheless."""
+    """The modules that cannot be imported (`broken`), and the tests that were collected and passed nevertheless."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class ImportFailures(BaseModel):
     files: tuple[Path, ...] = ()
 
     def has_other_targets(self, requested: Collection[str]) -> bool:
-        """Return whether requested tests fail although they were collected; all tests if none is requested."""
+        """Return whether a collected test fails, among those `requested` if there are any."""
         return bool((set(requested or self.collected) & set(self.collected)) - set(self.passing))
 
 
@@ -51,12 +51,12 @@ def is_repairable(failure: Failure, files: EditableFiles) -> bool:
 
 
 def _find_lines(failure: Failure, files: EditableFiles) -> list[Line]:
-    """Return the editable lines on the way to the exception, innermost first."""
+    """Return the editable lines of the traceback, innermost first."""
     return [(str(path), line) for name, line in reversed(failure.frames) if (path := files.find_file(name)) is not None]
 
 
 class ImportRound:
-    """A round for code that must be importable before any test can run."""
+    """Search one round for edits that make modules importable."""
 
     def __init__(self, context: RoundContext, failures: ImportFailures) -> None:
         self._context = context
@@ -104,7 +104,7 @@ class ImportRound:
 
 @dataclass(frozen=True)
 class _CollectionTrial:
-    """Collect with an edit, then run the tests that are new and those that passed before."""
+    """Try an edit: collect the tests, then run those newly collected and those that passed before."""
 
     pytest_arguments: Sequence[str]
     edited_texts: Mapping[str, str]
@@ -134,7 +134,7 @@ class _CollectionTrial:
             send({"name": names[index], "passed": tests.run_test(index, None, FUEL_OF_TEST).passed})
 
     def read_result(self, ranked: RankedCandidate, result: ForkResult) -> PlausibleEdit | None:
-        """Return the edit if more can be imported with it and nothing broke."""
+        """Return the edit if it makes more modules importable and no passing test fails; otherwise None."""
         broken = next((message["broken"] for message in result.messages if "broken" in message), None)
         passed = {message["name"]: message["passed"] for message in result.messages if "name" in message}
         if broken is None or not set(broken) < set(self.failures.broken):

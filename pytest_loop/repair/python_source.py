@@ -1,4 +1,4 @@
-"""A Python file as text and syntax tree, with conversions between positions in both."""
+"""Hold a Python file as text and syntax tree, and convert positions of the tree to offsets in the text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PythonSource:
         return self.text[start:end]
 
     def has_right_position(self, node: ast.expr) -> bool:
-        """Return whether the tree has the right position of an expression: before Python 3.12, f-strings may not."""
+        """Return whether the text at an expression's position is its code; before 3.12, f-strings may differ."""
         try:
             return ast.dump(ast.parse(f"({self.get_code(node)})", mode="eval").body) == ast.dump(node)
         except SyntaxError:
@@ -87,7 +87,7 @@ class PythonSource:
 
     @cached_property
     def single_argument_functions(self) -> list[str]:
-        """The functions of other modules, and methods of `self`, that are called with one argument."""
+        """The functions of other modules and the methods of `self` that the file calls with one argument."""
         calls = (
             node for node in self.nodes if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords
         )
@@ -98,7 +98,7 @@ class PythonSource:
 
     @cached_property
     def constant_method_calls(self) -> list[str]:
-        """The method calls whose arguments are constants, as `strip('x')`."""
+        """The method calls whose arguments are constants, such as `strip('x')`."""
         calls = [node for node in self.nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
         texts: dict[str, None] = {}
         for node in calls:
@@ -112,7 +112,7 @@ class PythonSource:
 
     @cached_property
     def default_parameters(self) -> dict[str, list[str]]:
-        """The parameters with a default, by function."""
+        """The names of parameters with a default, by function name."""
         functions = (node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
         parameters: dict[str, list[str]] = {}
         for node in functions:
@@ -127,17 +127,17 @@ class PythonSource:
 
     @cached_property
     def callables(self) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-        """The functions and classes of the module."""
+        """The functions and classes of the module, by name."""
         kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         return {stmt.name: stmt for stmt in self.tree.body if isinstance(stmt, kinds)}
 
     def list_attributes(self, base: str) -> list[str]:
-        """List the attributes that the file reads, writes or declares, those of the same base first."""
+        """List the attributes that the file reads, writes or declares, those used on `base` first."""
         near = self._attributes_by_base.get(base, {})
         return [*near, *(name for name in self._attributes if name not in near)]
 
     def list_methods(self, base: str) -> list[str]:
-        """List the methods that the file calls, those of the same base first."""
+        """List the methods that the file calls, those called on `base` first."""
         near = self._methods_by_base.get(base, {})
         return [*near, *(name for name in self._methods if name not in near)]
 

@@ -1,4 +1,4 @@
-"""Turn what a search found into its result: edits as texts and diffs, and several rounds as one result."""
+"""Make the result of a search: describe edits as texts and diffs, and merge several rounds."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def describe_import_problem(failures: Mapping[str, Failure], folder: Path) -> st
 
 
 def merge_results(rounds: Sequence[RepairResult], seconds: float, tried: int = 0) -> RepairResult:
-    """Merge the rounds into one result: the first one's suspects and patches, and the steps of all.
+    """Merge rounds into one result: suspects and patches of the first round, steps of all, the ending of the last.
 
-    `tried` counts edits of rounds that are not among them.
+    `tried` counts the edits tried in other rounds.
     """
     last = rounds[-1]
     return rounds[0].model_copy(

@@ -17,7 +17,7 @@ from pytest_loop.repair.repair_request import RepairRequest, SearchPlan
 
 @dataclass(frozen=True)
 class RoundContext:
-    """One round's request and temporary folder; `edited_texts` holds edits of earlier rounds by path, not on disk."""
+    """One round's request and temporary folder; `edited_texts` has the files edited by earlier rounds, by path."""
 
     request: RepairRequest
     temp_folder: Path
@@ -27,7 +27,7 @@ class RoundContext:
     _received_signals: list[int] = field(default_factory=list)
 
     def handle_stop_signal(self) -> None:
-        """Treat SIGTERM as a request to stop, instead of ending the process."""
+        """Treat SIGTERM as a stop request from now on, instead of ending the process."""
         signal.signal(signal.SIGTERM, lambda number, _: self._received_signals.append(number))
 
     @property

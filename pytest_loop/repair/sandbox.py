@@ -1,8 +1,8 @@
 """Restrict a fork that runs edited code: no output, no signals to others, no writes outside its folder, less memory.
 
-An edit under trial may delete the wrong folder. An audit hook sees what Python does and can name it; Landlock also
-restricts C code and child programs. Where the kernel lacks Landlock, a child program is not restricted, but it ends
-with its fork.
+An edit under trial may delete the wrong folder. An audit hook refuses actions of Python code and names them; Landlock
+also restricts C code and child programs. Where the kernel lacks Landlock, a child program is not restricted, but it
+ends with its fork.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_FORKS = 40
 
 @contextmanager
 def enter_project(folder: Path) -> Iterator[Path]:
-    """Let this process run tests of a project without traces in it; yield a temporary folder."""
+    """Let this process run a project's tests without leaving files in the project; yield a temporary folder."""
     die_with_parent()
     _disable_bytecode()
     os.chdir(folder)
@@ -62,7 +62,7 @@ def _disable_bytecode() -> None:
 
 
 def enter_sandbox(temp_folder: Path) -> None:
-    """Restrict this process, which was just forked and leads its own group, to its temporary folder."""
+    """Restrict this process to its temporary folder; it must be a new fork that leads its own process group."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     die_with_parent()
@@ -88,7 +88,7 @@ def _limit_memory() -> None:
 
 
 class AuditGuard:
-    """An audit hook that refuses changes of files elsewhere, signals to other processes, and too many forks."""
+    """An audit hook that refuses file changes outside the temporary folder, signals to others, and too many forks."""
 
     def __init__(self, temp_folder: Path) -> None:
         self._allowed = (str(temp_folder) + os.sep, os.devnull, "/dev/", "/proc/self/")

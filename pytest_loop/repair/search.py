@@ -26,7 +26,7 @@ _BASELINE_SHARE = 0.2
 
 
 class Search:
-    """One search over collected tests. Tests are numbered by their place in the collection."""
+    """Search one round over collected tests. Tests are numbered by their position in the collection."""
 
     def __init__(self, context: RoundContext, tests: CollectedTests) -> None:
         self._context = context
@@ -73,7 +73,7 @@ class Search:
         return self._loop.run(candidates, trial)
 
     def _describe_plan(self, trial: CandidateTrial) -> str:
-        """Describe in one sentence what fits into the time."""
+        """Return one sentence with the number of tests, suspicious lines and edits that fit into the time."""
         seconds = self._loop.seconds_left
         edits = round(seconds * self._context.workers / trial.estimate_seconds())
         untested = len(self._tests.items) - len(self._baseline)
@@ -84,7 +84,7 @@ class Search:
         )
 
     def _run_baseline(self) -> None:
-        """Run the tests as they are: requested ones first, then those of the same files, then what fits in the time."""
+        """Run the tests before any edit while time lasts: requested ones first, then those of the same files."""
         names = [item.nodeid for item in self._tests.items]
         requested = set(self._request.failing).intersection(names) or set(names)
         near = {item.path for item in self._tests.items if item.nodeid in requested}

@@ -21,7 +21,7 @@ _SLACK = 30.0  # seconds on top of the search's own limit, in case the search ha
 
 
 class SearchRound:
-    """Send a result, or the import failures that must be repaired first."""
+    """Run one round, and send its result or the import failures that must be repaired first."""
 
     def __init__(self, context: RoundContext, *, ignores_import_failures: bool = False) -> None:
         self._context = context
@@ -30,7 +30,7 @@ class SearchRound:
         self._state = SearchState()
 
     def run(self, send: Send) -> None:
-        """Collect, search, and send the result, also after a stop request; or send the import failures."""
+        """Collect the tests and search; send the result (even after a stop request), or the import failures instead."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         request = self._context.request
@@ -48,7 +48,7 @@ class SearchRound:
         send(self._result.model_copy(update={"problem": problem or self._result.problem}).model_dump(mode="json"))
 
     def _search(self, tests: CollectedTests, send: Send) -> None:
-        """Search; if imports must be repaired first, only run the tests that can run."""
+        """Search for edits; if imports must be repaired first, only run the collected tests."""
         request = self._context.request
         send({"within": request.seconds * 1.5 + _SLACK})
         self._context.handle_stop_signal()

@@ -20,9 +20,9 @@ class RankedCandidate(NamedTuple):
 
 @dataclass(frozen=True)
 class PlausibleEdit:
-    """A candidate that broke nothing and fixed some tests, given by their node ids.
+    """A candidate that broke no test; `fixed` and `remaining` are node ids of targets that now pass or still fail.
 
-    It is final if the remaining tests fail in another way or never reach the edited function: another edit's work.
+    It `is_final` if the remaining tests fail in another way or never reach the edited function: they need another edit.
     """
 
     candidate: EditCandidate
@@ -37,7 +37,7 @@ class PlausibleEdit:
 
     @property
     def sort_key(self) -> tuple[object, ...]:
-        """Most fixed tests first, then edits that remove no behaviour, then fewest tokens, then search order."""
+        """Sort edits by most fixed tests, then those that remove no behaviour, then fewest tokens, score and rank."""
         candidate = self.candidate
         return -len(self.fixed), candidate.is_deletion, candidate.tokens, -candidate.score, self.rank
 
@@ -50,7 +50,7 @@ class SearchState:
     passing: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     restricted_tests: dict[str, str] = field(default_factory=dict)
-    """Tests that the sandbox kept from doing something, with what it refused."""
+    """Node ids of tests that the sandbox stopped, each with the message of its refusal."""
     suspects: list[Suspect] = field(default_factory=list)
     plausible_edits: list[PlausibleEdit] = field(default_factory=list)
     tried_count: int = 0

@@ -12,7 +12,7 @@ from types import CodeType, ModuleType
 
 
 def install_overlay(texts: Mapping[str, str]) -> None:
-    """Import these files, given by resolved path, with these texts; modules imported before stay as they are."""
+    """Use `texts`, by resolved path, instead of the files in later imports; loaded modules stay unchanged."""
     if texts:
         sys.meta_path.insert(0, _OverlayFinder(texts))
 

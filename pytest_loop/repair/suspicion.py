@@ -13,14 +13,14 @@ from pytest_loop.repair.python_source import PythonSource
 
 Line: TypeAlias = tuple[str, int]
 
-# These only break ties between lines that the tests cannot tell apart.
+# These weights only break ties between lines with the same Ochiai score.
 _DEPTH_WEIGHT = 1e-3
 _RECENCY_WEIGHT = 1e-4
-# Tests may fail for different reasons: a line keeps this share of the score it has for one failing test alone.
+# Tests may fail for different reasons: a line scores at least this share of its score with one failing test.
 _SINGLE_FAILURE_WEIGHT = 0.85
 # No test executes the definition of a constant; it gets this share of the score of a line that reads it.
 _DEFINITION_WEIGHT = 0.6
-# A regular expression is code of its own.
+# The same share for a regular expression, which is code itself: the full score.
 _PATTERN_WEIGHT = 1.0
 
 
@@ -74,7 +74,7 @@ def rank_lines(
 
 
 def _compute_depths(failing: Iterable[Spectrum]) -> dict[Line, float]:
-    """Compute how deep each line was in a failure's stack; 1 raised the exception."""
+    """Return the depth of each line in the stacks of failures; 1 is the line that raised the exception."""
     depths: dict[Line, float] = {}
     for spectrum in failing:
         for position, line in enumerate(spectrum.frames, start=1):
@@ -83,13 +83,13 @@ def _compute_depths(failing: Iterable[Spectrum]) -> dict[Line, float]:
 
 
 def _compute_recency(mtimes: Mapping[str, float]) -> dict[str, float]:
-    """Give the newest file 0.5 and the others less by their rank."""
+    """Return a number for each path: 0.5 for the newest file, less for older ones, by rank."""
     order = sorted(mtimes, key=lambda path: (mtimes[path], path))
     return {path: 0.5 * (rank + 1) / len(order) for rank, path in enumerate(order)}
 
 
 def add_definition_scores(sources: Iterable[PythonSource], scores: Mapping[Line, float]) -> dict[Line, float]:
-    """Add a share of the scores for lines that define the names which suspicious lines read."""
+    """Return the scores, with a share of them also for the lines that define names read on suspicious lines."""
     sources = list(sources)
     definitions: dict[str, list[tuple[Line, float]]] = {}
     for source in sources:

@@ -50,7 +50,7 @@ def collect_hints(failures: Collection[Failure], node_ids: Iterable[str], files:
 
 
 def _count_signs(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Return the most frequent characters that are neither letters nor digits, group by group."""
+    """Return the most frequent characters of each group that are neither letters nor digits, first group first."""
     signs: dict[str, None] = {}
     for strings in groups:
         counts = Counter(sign for string in strings for sign in string if not sign.isalnum() and sign.isprintable())

@@ -31,12 +31,12 @@ def apply_edits(text: str, edits: TextEdits) -> str:
 
 
 def split_tokens(text: str) -> list[str]:
-    """Split a text into words, strings and signs."""
+    """Split a text into words, string literals and operator characters."""
     return _TOKEN.findall(text)
 
 
 def count_changed_tokens(before: str, after: str) -> int:
-    """Count the removed or added tokens, whichever are more, without common tokens at both ends."""
+    """Return the number of removed or of added tokens, whichever is larger, without common tokens at both ends."""
     old, new = split_tokens(before), split_tokens(after)
     while old and new and old[0] == new[0]:
         del old[0], new[0]

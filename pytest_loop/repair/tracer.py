@@ -14,14 +14,14 @@ from typing import Any, Protocol
 from pytest_loop.repair.editable_files import EditableFiles
 from pytest_loop.repair.suspicion import Line
 
-FUEL_OF_TEST = 300_000  # before its usual amount is known
+FUEL_OF_TEST = 300_000  # limit for a test whose usual amount is unknown
 OnFuelExhausted = Callable[[], None]
 
 
 class Tracer(Protocol):
-    """Count the fuel spent between `start` and `stop`; call back when none is left.
+    """Count the fuel spent between `start` and `stop`; call `on_exhausted` when none is left.
 
-    `lines` are the executed lines if it is recording; `make_line_set` makes the set for them.
+    While recording, collect the executed lines in `lines`, a set that `make_line_set` makes.
     """
 
     make_line_set: Callable[[], set[Line]]

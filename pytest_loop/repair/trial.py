@@ -1,8 +1,8 @@
 """Try candidates against the tests in forks: failing tests first, then those that passed.
 
-Several candidates share a fork for a first look, each undone before the next. A promising one is tried again in a
-fork of its own, so that leftovers of others cannot mislead twice. Where tests are not repeatable within one process,
-every candidate gets its own fork.
+Several candidates share a fork for a first look, each undone before the next. A promising candidate is tried again in a
+fork of its own, which has no leftovers of others. If tests are not repeatable within one process, every candidate gets
+its own fork.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORK_SECONDS = 0.03
 class CandidateTrial:
     """Run trials of candidates: `targets` are the tests to turn green, `guards` those that must still pass.
 
-    Tests are numbered by their place in the collection.
+    Tests are numbered by their position in the collection.
     """
 
     tests: CollectedTests
@@ -49,7 +49,7 @@ class CandidateTrial:
     _lines_by_unit: dict[int, frozenset[Line]] = field(default_factory=dict)
 
     def choose_batch_size(self, pool: ForkPool) -> None:
-        """Let candidates share forks if tests behave alike each time in one process and leave nothing in modules."""
+        """Let candidates share forks if repeated tests in one process behave the same and change no containers."""
         indexes = [*self.targets[:_TESTS_TO_LOOK_AT], *self.guards[:_TESTS_TO_LOOK_AT]]
         if any(self.baseline[index].is_endless for index in indexes):
             return
@@ -60,7 +60,7 @@ class CandidateTrial:
             rounds = [[self._run_test(index, None, send) for index in indexes] for _ in range(3)]
             fuels = [[outcome.fuel for outcome in outcomes] for outcomes in rounds]
             behaviours = [[_get_behaviour(outcome) for outcome in outcomes] for outcomes in rounds]
-            # Caches may fill during the first round, which changes the fuel and nothing else.
+            # Filling caches in the first round may change the fuel.
             is_same = behaviours[0] == behaviours[1] == behaviours[2] and fuels[1] == fuels[2]
             send({"same": is_same and self.loaded.measure_containers() == before})
 
@@ -82,7 +82,7 @@ class CandidateTrial:
         return Job(key, work, _BASE_SECONDS)
 
     def _make_first_look(self, batch: Sequence[RankedCandidate]) -> Callable[[Send], None]:
-        """Find candidates that make one of the first tests pass or cannot share a fork."""
+        """Return the job that sends the candidates worth a trial: a first test passes, or they cannot share a fork."""
 
         def work(send: Send) -> None:
             self._start_tracing()
@@ -128,13 +128,13 @@ class CandidateTrial:
         )
 
     def _is_similar_failure(self, index: int, fixed: Sequence[int], ranked: RankedCandidate) -> bool:
-        """Return whether a test failed like fixed ones: at the same project line, or after reaching the same unit."""
+        """Return whether a test failed like a fixed test: same exception, at the same line or in the edited unit."""
         kind = self.baseline[index].failure_kind
         is_same_kind = any(self.baseline[other].failure_kind == kind for other in fixed)
         return is_same_kind and (kind.line is not None or self._reaches_unit(index, ranked))
 
     def _find_reaching_targets(self, ranked: RankedCandidate) -> list[int]:
-        """Return the targets that execute the edited unit, its line first; all targets if none is known to."""
+        """Return the targets that execute the edited unit, else all targets; those that execute its line come first."""
         key = id(ranked.candidate.unit), ranked.candidate.line
         if key not in self._targets_by_line:
             line = str(ranked.candidate.source.path), ranked.candidate.line
@@ -168,7 +168,7 @@ class CandidateTrial:
         self.tests.trace_with(self.tracer, lambda: os._exit(0), is_recording=is_recording)
 
     def _run_tests(self, targets: Sequence[int], guards: Sequence[int], others: Sequence[int], send: Send) -> None:
-        """Run the tests; stop as soon as the candidate cannot be plausible any more."""
+        """Run the tests; stop as soon as their outcomes rule the candidate out."""
         failed = fixed = 0
         for index, following in _iterate_with_next(targets):
             passed = self._run_test(index, following, send).passed
@@ -197,12 +197,12 @@ def _get_behaviour(outcome: TestOutcome) -> tuple[object, ...]:
 
 
 def compute_fuel(baseline: BaselineResult) -> int:
-    """Return how much fuel a test may use; the usual amount of an endless test is unknown."""
+    """Return how much fuel a test may use: the base amount alone if it was endless at baseline."""
     return _BASE_FUEL + _FUEL_FACTOR * (0 if baseline.is_endless else baseline.fuel)
 
 
 def compute_timeout(baseline: BaselineResult) -> float:
-    """Return how long a test may take; the usual time of a hanging test is unknown."""
+    """Return how many seconds a test may take: the default if it hung at baseline."""
     seconds = baseline.seconds if baseline.seconds < _MAX_TEST_SECONDS else 0.2
     return min(_MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * seconds)
 

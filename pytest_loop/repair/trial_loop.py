@@ -13,7 +13,8 @@ from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, SearchState
 
-# After an edit that passes, only candidates with at least this share of its score are still tried.
+# After an edit passes, only candidates with at least a share of its score are tried: the first share after a complete
+# fix, the second after a partial fix or a deletion.
 _SIMILAR_SCORE, _COMPARABLE_SCORE = 0.3, 0.02
 _SHARE_OF_REMAINING_TIME = 0.5
 _TRIAL_SHARE = 0.2
@@ -21,7 +22,7 @@ _DELETION_FACTOR = 3.0
 
 
 class Trial(Protocol):
-    """A way to try candidates: one per fork, or first a batch per fork that selects those for a fork of their own."""
+    """A way to try candidates: one per fork, or first a batch per fork to select candidates for forks of their own."""
 
     @property
     def batch_size(self) -> int: ...
@@ -32,7 +33,7 @@ class Trial(Protocol):
 
 
 class TrialLoop:
-    """Keep the forks busy with candidates; record what passes in `state`."""
+    """Keep the forks busy with candidates; record plausible edits in `state`."""
 
     def __init__(self, context: RoundContext, pool: ForkPool, state: SearchState) -> None:
         self._context = context
@@ -53,7 +54,7 @@ class TrialLoop:
 
     @property
     def seconds_left(self) -> float:
-        """The time for trials: the rest of the limit, but at least a fifth of it."""
+        """The seconds left for trials: the rest of the time limit, but at least a fifth of the limit."""
         return max(self._deadline - time.monotonic(), self._request.seconds * _TRIAL_SHARE)
 
     def run(self, candidates: Iterable[EditCandidate], trial: Trial) -> str:
@@ -72,7 +73,7 @@ class TrialLoop:
                 self._handle_result(self._running.pop(result.key), result, trial)
 
     def _take_batch(self, size: int) -> tuple[RankedCandidate, ...]:
-        """Return candidates to retry, else the next best ones; empty if all were tried."""
+        """Return the next candidates to retry, or else the best untried ones; empty if none is left."""
         if self._retries:
             return self._retries.popleft()
         number = min(size, self._request.candidates - self._state.tried_count)
@@ -88,7 +89,7 @@ class TrialLoop:
         self._pool.start(trial.make_job(self._job_count, batch))
 
     def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trial: Trial) -> None:
-        """Record the result of a single trial; queue what a batch found promising or did not reach."""
+        """Record the result of a single trial, or queue the promising and the unreached candidates of a batch."""
         self._state.crash_count += not result.is_finished
         if len(batch) == 1:
             self._record_edit(trial.read_result(batch[0], result))
@@ -101,7 +102,7 @@ class TrialLoop:
             self._retries.append(rest)
 
     def _record_edit(self, edit: PlausibleEdit | None) -> None:
-        """Record an edit that passed, and shorten the search, after a complete fix more than after a partial one."""
+        """Record a plausible edit, and shorten the search: more after a complete fix than after a partial one."""
         if edit is None:
             return
         is_first = not self._state.plausible_edits

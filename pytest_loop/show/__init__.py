@@ -1,1 +1,1 @@
-"""From results to text."""
+"""Render results as text."""

@@ -1,4 +1,4 @@
-"""The draft of a run as text: what it is going to do, who judges, and what may be edited."""
+"""Render the draft of a run: its task, rules, limits and agents, and the files that may be edited."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _get_thresholds(state: RunState) -> dict[str, float]:
 
 
 def _count_rules(state: RunState, failing: int | None) -> str:
-    """Return `6 tests, 3 failing`; other rules are counted apart, and guards come last."""
+    """Return a text such as `1 rule, 6 tests, 3 failing`, with the number of guards at the end."""
     goals = state.criteria.goals
     tests = sum(rule.is_test for rule in goals)
     parts = [format_count(count, noun) for noun, count in {"rule": len(goals) - tests, "test": tests}.items() if count]
@@ -74,7 +74,7 @@ def _count_rules(state: RunState, failing: int | None) -> str:
 
 
 def _describe_limits(state: RunState) -> str:
-    """Return the limits; the default cost limit is left out."""
+    """Return the limits of the run without the cost limit if it is the default."""
     budgets = get_budgets(state)
     shown = {name: limit for name, (_, limit) in budgets.items() if limit is not None}
     if shown.get("usd") == Limits().usd:
@@ -90,7 +90,7 @@ def _describe_scope(state: RunState) -> str:
 
 
 def _list_places(state: RunState, origins: dict[str, str]) -> str:
-    """Return where the rules are: a template, the draft, or files; several of one folder are the folder."""
+    """Return where the rules are: a template, the draft, or files; name only the folder of several files in it."""
     templates = {rule.source: origin for rule in state.criteria.rules if (origin := _find_template(rule, origins))}
     if templates:
         return list_names(sorted(set(templates.values())), _MAX_PLACES)
@@ -107,18 +107,18 @@ def _list_places(state: RunState, origins: dict[str, str]) -> str:
 
 
 def _name_rule_file(rule: RunRule) -> str:
-    """Return the file of a rule; a drafted file has no name, because the draft lists its rules."""
+    """Return the path of a rule's file, or `the rules below` for a drafted file, whose rules the draft lists."""
     return "the rules below" if PurePosixPath(rule.path).name == INFERRED_FILE else rule.path
 
 
 def _find_template(rule: RunRule, origins: dict[str, str]) -> str:
-    """Return the template that a run uses as it is; a rule file that extends one is a file of the run."""
+    """Return the template of a rule; empty if the rule is in the project's own file, which may extend a template."""
     origin = origins.get(rule.key, "")
     return origin if PurePosixPath(rule.source).is_absolute() and origin.startswith(TEMPLATE_ORIGIN) else ""
 
 
 def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[str]:
-    """Render the rules that are not tests of the project; those of this task come before those of a template."""
+    """Render the rules of this task, then those of a template; include the project's tests only with `-v`."""
     rules = [rule for rule in state.criteria.goals if not rule.is_test or look.verbosity > 0]
     rules.sort(key=lambda rule: facts.origins.get(rule.key, "").startswith(TEMPLATE_ORIGIN))
     limit = DETAILED_RULES if look.verbosity > 0 else SHOWN_RULES
@@ -131,7 +131,7 @@ def _render_rules(state: RunState, facts: DraftFacts, look: Look) -> Iterator[st
 
 
 def _format_rule(rule: RunRule, origin: str, width: int, look: Look) -> str:
-    """Return one line of a rule; an origin that the lines around it name is left out."""
+    """Return one line for a rule, without an origin that other lines of the draft already name."""
     is_detailed = look.verbosity > 0
     if origin == rule.source or (origin.startswith(TEMPLATE_ORIGIN) and not is_detailed):
         origin = ""
@@ -144,7 +144,7 @@ def _format_rule(rule: RunRule, origin: str, width: int, look: Look) -> str:
 
 
 def _render_seal_notes(state: RunState, look: Look) -> Iterator[str]:
-    """Render the build command, and tests that do not judge although they are there."""
+    """Render notes on the seal: the build command, unsealed or unstable tests, and tests that do not count."""
     seal = state.setup.seal
     if state.setup.work_seal is not None:
         text = "tests first: an agent writes tests for the task; once they are confirmed and sealed, the work begins"

@@ -1,4 +1,4 @@
-"""The end of a run as text: the result, the question of a stopped run, and the next commands."""
+"""Render the end of a run: the result, the question of a stopped run, and the next commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def render_end(state: RunState, look: Look, diffstat: str = "") -> Iterator[str]
 
 
 def _list_results(state: RunState, look: Look, diffstat: str) -> tuple[str, ...]:
-    """Return the parts of the first line: how it ended, what was changed, what it cost, and the verdict."""
+    """Return the parts of the first line: how the run ended, its rules, changes and cost, and the verdict."""
     word, because = decide_closing(state)
     passed = state.stop.passed
     clock = format_clock(state.completed_phase_seconds)
@@ -55,13 +55,13 @@ def _list_results(state: RunState, look: Look, diffstat: str) -> tuple[str, ...]
         verb = "failed" if state.status is Status.FAILED else "stopped"
         head = look.paint(f"{verb} after {clock}", "red", "bold")
     reason = "" if passed else f"{format_reason(state)}: {_lower_first(find_row(state.stop.reason).sentence)}"
-    is_plain = not passed and because.startswith("it is not done")  # the reason stands before it
+    is_plain = not passed and because.startswith("it is not done")  # the stop reason comes first already
     verdict = f"verdict {word.value}" if is_plain else f"verdict {word.value}: {because}"
     return head, reason, _count_rules(state), _describe_change(state, diffstat), format_cost(state), verdict
 
 
 def _list_undone_edits(state: RunState) -> Iterator[str]:
-    """Yield the edits of agents that were undone in this run, and the flag that permits them."""
+    """Yield the files whose edits the run has undone, and the flag that permits such edits."""
     for kind, flag in PERMITTING_FLAGS.items():
         if paths := [path for path, reason in state.progress.put_back.items() if reason == kind]:
             copies = "copies are in `discarded` of the run's folder"
@@ -80,7 +80,7 @@ def _lower_first(sentence: str) -> str:
 
 
 def _count_rules(state: RunState) -> str:
-    """Return how many rules pass; empty after a success, when the line of the last evaluation says it."""
+    """Return how many rules pass; empty after a success, because the last evaluation's line has the number."""
     evaluation = state.evaluation
     return f"{evaluation.passing} of {evaluation.total} pass" if evaluation and not state.stop.passed else ""
 
@@ -103,7 +103,7 @@ def format_cost(state: RunState) -> str:
 
 
 def format_reason(state: RunState) -> str:
-    """Return the stop reason; words of a person or plugin follow in brackets."""
+    """Return the stop reason, with the words of a person or plugin in brackets."""
     reason = parse_reason(state.stop.reason).value
     return reason if reason == state.stop.reason else f"{reason} ({shorten(state.stop.reason)})"
 
@@ -126,7 +126,7 @@ def _render_details(state: RunState) -> Iterator[str]:
 
 
 def _format_score(state: RunState) -> str:
-    """Format the final score: that of the last evaluation if the artifact has not changed since, else unavailable."""
+    """Format the final score: the last evaluation's if the artifact has not changed since, else unavailable."""
     evaluation, status = state.evaluation, get_artifact_status(state)
     if status is ArtifactStatus.EVALUATED and evaluation:
         digest = state.progress.artifact_hash[:SHORT_HASH_LENGTH]
@@ -148,12 +148,12 @@ def _render_escalation(state: RunState, look: Look) -> Iterator[str]:
         yield from look.wrap(f"still failing: {list_names(distance['blocking'], SHOWN_NAMES)}", _INDENT)
     yield from look.wrap(f"progress: {describe_pattern(state).rpartition(': ')[2]}", _INDENT)
     yield from render_step_errors(state)
-    for line in render_question(state):  # a command is copied, so it stays one line
+    for line in render_question(state):  # commands stay on one line, to be copied
         yield from [line] if line.startswith(("answer: ", "continue: ")) else look.wrap(line, _INDENT)
 
 
 def render_step_errors(state: RunState) -> Iterator[str]:
-    """Render what went wrong in steps that have not succeeded since."""
+    """Render the errors of steps that have failed and not succeeded since."""
     for step, errors in state.progress.step_errors.items():
         yield f"{name_step(step)} failed: {shorten(errors.reason, _MAX_ERROR)}"
 
@@ -171,7 +171,7 @@ def render_question(state: RunState) -> Iterator[str]:
 
 
 def _list_commands(state: RunState) -> Iterator[str]:
-    """Yield the commands that show a run, and the one that undoes it."""
+    """Yield the commands that show a run, and the command that undoes its edits."""
     is_interrupted = state.current_step is Place.REFINE and parse_reason(state.stop.reason) is Reason.USER_STOP
     has_worked = state.has_agent_worked or state.progress.last_change is not None
     has_edits = (has_worked or is_interrupted) and state.setup.target is Target.WORKSPACE
@@ -192,7 +192,7 @@ def format_answer_command(state: RunState) -> str:
 
 
 def format_resume_command(state: RunState) -> str:
-    """Return the command that continues the run, or that starts a new one."""
+    """Return the command that continues the run, or a command that starts a new run."""
     resume = f"pytest-loop resume --run {state.task_alias}"
     if not state.is_over:
         return resume
@@ -217,7 +217,7 @@ def format_resume_command(state: RunState) -> str:
 
 
 def _is_search_exhausted(state: RunState) -> bool:
-    """Return whether the built-in agent was the last to try, and fixed nothing."""
+    """Return whether the built-in agent tried last and fixed nothing."""
     attempts, agents = state.progress.attempts, state.setup.agents
     agent = agents[min(state.progress.agent_index, len(agents) - 1)] if agents else ""
     return agent.partition(":")[0] == BUILTIN and bool(attempts) and not attempts[-1].fixed
@@ -232,6 +232,6 @@ def describe_next_step(state: RunState) -> str:
 
 
 def render_breakers(state: RunState) -> str:
-    """Render how often each breaker has counted, and its limit."""
+    """Render the count of each breaker, and its limit."""
     counts = [f"{name} {times} of {limit}" for name, (times, limit) in count_repetitions(state).items() if limit]
     return f"breakers: {', '.join(counts)}" if counts else "breakers: all are off"

@@ -1,4 +1,4 @@
-"""An experiment as text: the draft, its events and its result."""
+"""Render the draft, the events and the result of an experiment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TRUTH_WORDS = {
 
 
 def render_experiment_draft(state: ExperimentState, *, is_attended: bool = True) -> Iterator[str]:
-    """Render the draft of an experiment on one screen; without a person to ask, its policies are those that apply."""
+    """Render the draft of an experiment on one screen; if not attended, show the policies that replace `ask`."""
     experiment = state.experiment
     policy = experiment.policy
     limit = get_budgets(state)["usd"][1]
@@ -70,7 +70,7 @@ def _count_roles(experiment: Experiment) -> str:
 
 
 def render_experiment_event(event: Event, state: ExperimentState) -> Iterator[str]:
-    """Render the lines of an event; most events have none."""
+    """Render the lines of an event; yield nothing for most events."""
     match event.payload:
         case CalibrationDone() as payload:
             yield from _render_calibration(payload)

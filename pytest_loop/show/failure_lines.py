@@ -1,4 +1,4 @@
-"""Failing rules in one line each: where, which rule or test, and a short message."""
+"""Render failing rules in one line each: the place, the rule or test, and a short message."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pytest_loop.show.look import Look
 INDENT = 7
 _MESSAGE_INDENT = INDENT + 2
 MAX_LINES = 10
-# With more causes than this, tests that probably fail alike share a line.
+# With more causes than this, tests with probably the same cause share a line.
 _MAX_CAUSES = 6
 _MAX_MESSAGE = 800
-# Columns after a name: two spaces, the start of a message, and how many fail alike. A terminal that has no room for
-# them shows long messages below their names.
+# Columns after a name for two spaces, the start of a message, and the number of similar rules. A terminal without room
+# for them shows long messages below the names.
 _REST = 31
 
 
 class FailureGroup(NamedTuple):
-    """One cause: the name of its first rule, the message, and how many rules fail alike."""
+    """One cause: the name of its first rule, the message, and the number of other rules with the same cause."""
 
     name: str
     message: str
@@ -90,7 +90,7 @@ def _render_stacked(failure: FailureGroup, look: Look) -> Iterator[str]:
 def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGroup:
     result = group[0]
     finding = result.findings[0] if result.findings else None
-    if _is_plain_test(state, result.id):  # its place comes first, as in the summary of pytest
+    if _is_plain_test(state, result.id):  # the place comes first, as in pytest's summary
         path, _, test = result.id.partition("::")
         name = f"{finding.where if finding and finding.where else path} {test}"
         message = finding.found if finding else result.details
@@ -98,7 +98,7 @@ def _describe_group(state: RunState, group: Sequence[RuleResult]) -> FailureGrou
         name, message = result.id, str(finding) if finding else result.details
     before = " (passed before)" if state.evaluation and result.id in state.evaluation.regressions else ""
     first_line = message.strip().partition("\n")[0].partition(" + where ")[0]
-    if state.setup.target is Target.ARTIFACT:  # its path is in the draft
+    if state.setup.target is Target.ARTIFACT:  # the draft shows the whole path
         first_line = first_line.replace(state.setup.artifact, PurePosixPath(state.setup.artifact).name)
     return FailureGroup(f"{name}{before}", first_line.removeprefix("AssertionError: "), len(group) - 1)
 

@@ -1,4 +1,4 @@
-"""Annotations on failing lines for GitHub Actions: a few, covering as many causes as possible."""
+"""Render annotations on failing lines for GitHub Actions: a few, for as many causes as possible."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def find_folder_in_checkout(root: Path, environment: Mapping[str, str]) -> str:
 
 
 def format_mute_command(nonce: str) -> str:
-    """Return the command that makes GitHub ignore commands that tests and agents print after it."""
+    """Return the command after which GitHub ignores commands that tests and agents print."""
     return f"::stop-commands::{nonce}"
 
 
 def format_unmute_command(nonce: str) -> str:
-    """Return the command that ends this; tests and agents do not know its nonce."""
+    """Return the command that ends the muting with the same nonce, which tests and agents do not know."""
     return f"::{nonce}::"
 
 
 def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
-    """Render annotations of the last evaluation: first one of each cause, then others, each place once."""
+    """Render annotations of the last evaluation: blocking rules first, in the critique's order, each place once."""
     evaluation = state.evaluation
     if evaluation is None:
         return

@@ -1,6 +1,6 @@
-"""The job summary of a run in Markdown: scores, fixes, blockers, stop reason and next command.
+"""Render the job summary of a run in Markdown: scores, fixes, blockers, stop reason and next command.
 
-Foreign text appears only in code spans of one line, so that nothing in it is read as Markdown or HTML.
+Text of tests and agents appears only in one-line code spans, so that GitHub reads none of it as Markdown or HTML.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.ending_text import format_answer_command, format_resume_command
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
-# With these limits a summary stays far below the megabyte that GitHub accepts.
+# These limits keep a summary far below GitHub's maximum of one megabyte.
 MAX_EVALUATIONS = 20
 MAX_NAMES = 5
 MAX_BLOCKERS = 10
@@ -33,7 +33,7 @@ MAX_TEXT = 400
 
 @dataclass(frozen=True)
 class EvaluationEntry:
-    """One evaluation, and the rules that were fixed since the one before."""
+    """One evaluation, and the rules fixed since the previous evaluation that is not void."""
 
     iteration: int
     evaluation: Evaluation
@@ -41,7 +41,7 @@ class EvaluationEntry:
 
 
 def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
-    """List the evaluations of a run; a void one fixes nothing, and nothing is compared with it."""
+    """List the evaluations of a run; a void evaluation fixes nothing, and later ones are not compared with it."""
     entries: list[EvaluationEntry] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
@@ -67,7 +67,7 @@ def render_summary(state: RunState, events: Iterable[Event]) -> str:
 
 
 def append_summary(text: str, environment: Mapping[str, str]) -> str:
-    """Append to the file that GitHub shows, if there is one; return an error message, which ends no run."""
+    """Append `text` to the file that GitHub shows, if any; return an error message, empty on success."""
     if not environment.get(VARIABLE):
         return ""
     try:
@@ -100,7 +100,7 @@ def _render_head(state: RunState) -> Iterator[str]:
 
 
 def _render_scores(entries: Sequence[EvaluationEntry]) -> Iterator[str]:
-    """Render the table, which has no foreign text."""
+    """Render the table of scores, which has no text of tests or agents."""
     shown = entries[-MAX_EVALUATIONS:]
     if shown:
         yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"

@@ -1,4 +1,4 @@
-"""The output of a run: log lines, and on a terminal one line of progress below them."""
+"""Print the output of a run: log lines and, on a terminal, one line of progress below them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pytest_loop.show.look import Look, cut_to_width, format_clock, measure_widt
 PREFIX = "  | "
 MAX_LINE = 500
 MAX_BYTES = 1024 * 1024
-# The verbosities at which sessions and agents are shown as they speak.
+# The verbosities from which the output of sessions and agents is shown as it arrives.
 SHOW_SESSIONS = 1
 SHOW_AGENTS = 2
 _REFRESH_SECONDS = 0.5
-# Without a line of progress, work that takes longer is named, and again after twice the time.
+# Without a line of progress, work that takes longer is reported, and again after twice the time.
 _LONG_SECONDS = 60.0
 _MIN_WIDTH = 20
 _INDENT = " " * 5
@@ -87,7 +87,7 @@ class LiveView:
                 self._draw()
 
     def refresh(self) -> None:
-        """Draw the line of progress again, at most every half second; in a pipe, name work that takes long."""
+        """Draw the line of progress again, at most every half second; without a terminal, report long work instead."""
         with self._lock:
             if self.clock() - self._drawn_at >= _REFRESH_SECONDS:
                 self._draw()
@@ -134,7 +134,7 @@ class LiveView:
             self._print(output)
 
     def _print(self, text: str) -> None:
-        """Print a text; if the reader has gone, as `head` does, nothing is printed any more."""
+        """Print a text; after the reader has closed the pipe, as `head` does, print nothing."""
         try:
             self._stream.write(text)
             self._stream.flush()
@@ -142,7 +142,7 @@ class LiveView:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def _close_open_line(self) -> str:
-        """Return a line break if a session left its last line open, and count it as closed."""
+        """Return a line break if the output of a session ends inside a line, and consider the line closed."""
         is_open, self._is_line_open = self._is_line_open, False
         return "\n" if is_open else ""
 
@@ -173,13 +173,13 @@ class LiveView:
             return 0
 
     def _render_erasure(self) -> str:
-        """Return the codes that remove the drawn progress, all rows of it if a narrower terminal has wrapped it."""
+        """Return the codes that erase the drawn progress, including rows that a narrower terminal has wrapped."""
         if not self._drawn_width:
             return ""
         columns = self._measure_columns() or self._drawn_width
         rows = -(-self._drawn_width // columns)
         self._drawn_width = 0
-        # In the top row of a terminal, tmux moves what `J` erases into its history.
+        # In the top row of a terminal, tmux moves the text that `J` erases into its history.
         return f"\r\x1b[{rows - 1}A\x1b[J" if rows > 1 else "\r\x1b[K"
 
 
@@ -205,7 +205,7 @@ class _LineBuffer:
         return [*texts, *(self.end() if len(self._rest) > MAX_LINE * 4 else [])]
 
     def end(self) -> list[str]:
-        """Return the unfinished line."""
+        """Return the unfinished line; an empty list without one."""
         rest, self._rest = self._rest, b""
         return [rest.decode("utf-8", "replace")] if rest else []
 

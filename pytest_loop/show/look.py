@@ -1,4 +1,4 @@
-"""How output looks: its verbosity, width, colours and symbols."""
+"""Choose the verbosity, width, colours and symbols of output, and format texts by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_loop.core.text.lengths import shorten
 
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
-# Characters that some terminals cannot show, and what is printed instead.
+# Characters that some terminals cannot show, and their replacements.
 _PLAIN = str.maketrans({"✓": "ok", "✗": "x", "·": "-", "…": "..."})
 # Build servers whose logs show colours.
 _COLOURED_LOGS = ("GITHUB_ACTIONS", "GITLAB_CI", "CIRCLECI", "BUILDKITE", "TRAVIS", "TF_BUILD", "APPVEYOR")
@@ -28,7 +28,7 @@ _MAX_AGENT = 40
 class Look:
     """How much is printed and how it looks; `verbosity` is pytest's: below 0 for `-q`, above for `-v`.
 
-    Only a terminal `wraps` long lines: a log is searched for texts that stay on one line.
+    Only a terminal `wraps` long lines; in a log, each text stays on one line, so that a search finds it.
     """
 
     verbosity: int = 0
@@ -39,7 +39,7 @@ class Look:
     wraps: bool = False
 
     def paint(self, text: str, *styles: str) -> str:
-        """Return the text in colours, if this output has any."""
+        """Return the text in these styles if the output is coloured."""
         if not self.is_coloured or not text or not styles:
             return text
         return f"\x1b[{';'.join(str(_CODES[style]) for style in styles)}m{text}\x1b[0m"
@@ -73,11 +73,11 @@ class Look:
         return lines
 
     def join(self, *parts: str) -> str:
-        """Join the parts that are not empty by dots."""
+        """Join the non-empty parts by dots."""
         return " · ".join(filter(None, parts))
 
     def wrap_parts(self, *parts: str) -> list[str]:
-        """Join parts by dots, and split the text between parts where it is too long."""
+        """Join parts by dots, and wrap the text; split only parts longer than half the width."""
         texts = (part.replace(" ", _FIXED_SPACE) if len(part) <= self.width // 2 else part for part in parts)
         return [line.replace(_FIXED_SPACE, " ") for line in self.wrap(self.join(*texts), 2)]
 
@@ -107,7 +107,7 @@ def _is_coloured(environment: Mapping[str, str], colour: str, *, is_terminal: bo
 
 
 def shorten_agent(name: str) -> str:
-    """Return the name of an agent; of a long command, its head and tail are enough to recognise it."""
+    """Return the name of an agent; shorten a long command to its head and tail."""
     return name if len(name) <= _MAX_AGENT else f"{name[: _MAX_AGENT // 2]}…{name[-_MAX_AGENT // 2 :]}"
 
 
@@ -120,7 +120,7 @@ def _can_encode_marks(stream: TextIO) -> bool:
 
 
 def remove_styles(text: str) -> str:
-    """Return the text without colours."""
+    """Return the text without the codes of colours and styles."""
     return _STYLE.sub("", text)
 
 

@@ -20,7 +20,7 @@ _SUFFIXES = {
 
 
 def suggest_next_step(state: RunState, path: str = "") -> str:
-    """Return what to do with the document of a successful run, wherever it was copied; empty for other runs."""
+    """Return advice for the document of a successful run; `path` is its copy, if any; empty for other runs."""
     if state.setup.target is not Target.ARTIFACT or not state.stop.passed:
         return ""
     document_type = _classify(PurePosixPath(state.setup.artifact))

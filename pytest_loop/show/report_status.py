@@ -1,4 +1,4 @@
-"""The letter and the word of a rule in pytest's progress line."""
+"""Choose the letter and the word of a rule in pytest's progress line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run at the terminal: one line per evaluation, each new failure once, and each edit as a short diff."""
+"""Tell a run at the terminal: one line per evaluation, each new failure once, and each edit as a short diff."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _NO_CHANGE = "changed nothing"
 
 @dataclass
 class RunStory:
-    """Tell a run event by event; `failing` has the rules whose failure is known, with its signature."""
+    """Tell a run event by event; `failing` maps each rule already told as failing to the signature of its failure."""
 
     look: Look
     failing: dict[str, str] = field(default_factory=dict)
     has_evaluation: bool = False
 
     def tell(self, event: Event, state: RunState) -> Iterator[str]:
-        """Yield the lines of an event at this verbosity; most events have none."""
+        """Yield the lines of an event at this verbosity; yield nothing for most events."""
         if isinstance(state, ExperimentState) and not isinstance(event.payload, PhaseError):
             yield from experiment_text.render_experiment_event(event, state)
             return
@@ -125,7 +125,7 @@ class RunStory:
             yield f"{agent} takes over: the agent before has stopped making progress"
 
     def _list_findings(self, findings: Sequence[SealFinding]) -> Iterator[str]:
-        """Yield evidence of tampering; for files that were put back, also copies and the flag that permits the edit."""
+        """Yield evidence of tampering; for files put back, add the place of copies and the permitting flag."""
         lines = [
             f"{_DETAIL}{'not allowed' if finding.kind == FORBIDDEN else finding.kind}: "
             f"{shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
@@ -140,7 +140,7 @@ class RunStory:
             yield from self.look.wrap(_DETAIL + text, INDENT)
 
     def _tell_edit(self, payload: EditPayload, state: RunState) -> Iterator[str]:
-        """Yield who edited, what it cost, and the edit as a short diff."""
+        """Yield one line with the agent, summary and usage of an edit, then its short diff."""
         summary, *report = payload.report.splitlines() or [""]
         seconds = f" in {_format_seconds(payload.seconds)} s" if payload.seconds else ""
         change = describe_change(payload.change, state.setup.target)
@@ -165,13 +165,13 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _is_retried(state: RunState, step: str) -> bool:
-    """Return whether a step that failed is tried again; otherwise the ending says why it failed."""
+    """Return whether a failed step will be tried again; if not, the ending gives the reason."""
     errors = state.progress.step_errors.get(step)
     return errors is not None and errors.times < MAX_STEP_ERRORS
 
 
 def describe_change(change: ChangedParts | None, target: Target) -> str:
-    """Return how many files, or parts of a document, were changed."""
+    """Describe how many files of a workspace, or parts of a document, were changed."""
     parts = (*change.added, *change.modified, *change.removed) if change else ()
     if change and change.is_first:
         return "wrote the first version"
@@ -181,13 +181,13 @@ def describe_change(change: ChangedParts | None, target: Target) -> str:
 
 
 def format_usage(usage: Usage) -> str:
-    """Return the tokens and costs that are known."""
+    """Return the known tokens and costs; empty without any."""
     tokens = f"{usage.tokens:,} tokens" if usage.tokens else ""
     return ", ".join(filter(None, (tokens, f"{usage.cost_usd:.4g} USD" if usage.cost_usd else "")))
 
 
 def _render_errors(evaluation: Evaluation) -> Iterator[str]:
-    """Render why rules cannot be judged: one line for each reason."""
+    """Render the rules that cannot be judged: one line for each reason."""
     rules: dict[str, list[str]] = {}
     for error in evaluation.errors:
         rules.setdefault(error.message, []).append(error.id)
@@ -196,13 +196,13 @@ def _render_errors(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _are_weights_different(state: RunState) -> bool:
-    """Return whether the score says more than the number of rules that pass."""
+    """Return whether weights or severities differ, so that the score says more than the number of passing rules."""
     rules = state.criteria.get_active_rules(state.phase)
     return len({(rule.weight, rule.severity) for rule in rules if not rule.guard}) > 1
 
 
 def _list_details(state: RunState, evaluation: Evaluation) -> Iterator[str]:
-    """Yield what only `-v` shows: the score, the hash, the plan and the change."""
+    """Yield the details shown only with `-v`: the score, the hash, the plan and the change."""
     threshold = float(state.criteria.phase[evaluation.phase].threshold)
     score = f"phase {evaluation.phase.value}, score {format_score(evaluation.score)} of {threshold:g}"
     yield f"{score}, hash {evaluation.artifact_hash or '-'}, {state.setup.artifact}"

@@ -1,4 +1,4 @@
-"""Tables of runs, events and iterations."""
+"""Render tables of runs, events and iterations."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def render_history(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _summarize_payload(payload: Payload) -> str:
-    """Return the most important fields of a payload, also of other tools."""
+    """Return the most important fields of a payload, including payloads in another tool's form."""
     parts = [payload.metrics] if isinstance(payload, MeasurementDone) else []
     for name in _SUMMARY_FIELDS:
         value = getattr(payload, name, None)
@@ -89,7 +89,7 @@ def _summarize_payload(payload: Payload) -> str:
 
 
 def format_plan(plan: Sequence[str]) -> str:
-    """Return the focus of a plan in one line: its first step, and how many follow."""
+    """Return a plan in one line: its first step, and the number of further steps."""
     return list_names([shorten(step, 100) for step in plan], 1)
 
 
@@ -124,7 +124,7 @@ def _build_row(record: IterationRecord) -> list[str]:
 
 
 def describe_trajectory(state: RunState, records: Sequence[IterationRecord]) -> str:
-    """Describe the trajectory, and whether the last iteration is worse than the best; empty if too little is known."""
+    """Describe the trajectory, and whether the last iteration is worse than the best; empty if unknown."""
     analysis = build_analysis(state, records)
     sentences = [f"{_TRAJECTORY_WORDS[analysis['trajectory']].capitalize()}."] if analysis["trajectory"] else []
     if analysis["degradation_detected"]:

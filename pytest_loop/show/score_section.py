@@ -1,4 +1,4 @@
-"""The `loop score` section: one line per criteria, then the rules that do not pass."""
+"""Render the `loop score` section: one line per criteria, then the rules that do not pass."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StyledLine(NamedTuple):
 
 
 def render_score_section(evaluations: Iterable[CriteriaScore], worse: list[str] | None = None) -> Iterator[StyledLine]:
-    """Render all lines of the section; `worse` lists what is worse than the baseline, if that is known."""
+    """Render all lines of the section; `worse` lists rules worse than the baseline; None without a baseline."""
     evaluations = list(evaluations)
     width = max((len(evaluation.criteria) for evaluation in evaluations), default=0)
     for evaluation in evaluations:

@@ -1,4 +1,4 @@
-"""A unified diff in a few lines: what was removed and added, and where."""
+"""Shorten a unified diff to a few removed and added lines with their places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render_short_diff(diff: str, look: Look, limit: int = MAX_LINES) -> Iterator
     shown = lines[:limit]
     width = min(_MAX_PLACE, max((len(line.place) for line in shown), default=0))
     texts = [f"{line.sign} {reveal_hidden(line.text)}" for line in shown]
-    # In a narrow terminal, places have lines of their own.
+    # In a narrow terminal, each place is on a separate line.
     is_narrow = look.wraps and _INDENT + width + 2 + max(map(len, texts), default=0) > look.width
     for line, text in zip(shown, texts, strict=True):
         if is_narrow and line.place:
@@ -58,9 +58,9 @@ def parse_changes(diff: str) -> Iterator[ChangedLine]:
         if hunk := _HUNK.match(line):
             number, old, new = int(hunk[1]), int(hunk[2] or 1), int(hunk[3] or 1)
             is_new_change = True
-        elif line.startswith("[... "):  # the rest of this file was left out
+        elif line.startswith("[... "):  # the diff omits the rest of this file
             old = new = 0
-        elif not old and not new:  # between hunks there are only names of files
+        elif not old and not new:  # outside hunks, only names of files matter
             path = line[6:] if line.startswith(("--- a/", "+++ b/")) else path
         elif line[:1] in ("-", "+"):
             is_removed = line[0] == "-"

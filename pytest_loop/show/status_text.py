@@ -1,4 +1,4 @@
-"""The state and the history of a run as short text; `-v` shows the fields of `run.json` and all events instead."""
+"""Render the state and history of a run as short text (with `-v`, `run_tables` shows all fields and events)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACTIVITIES = {
 
 
 def render_position(state: RunState, status: str, look: Look) -> Iterator[str]:
-    """Render where a run is; the result of one that is over follows in `render_end`."""
+    """Render the position of a run; leave the result of a run that is over to `render_end`."""
     alias, iteration = look.paint(state.task_alias, "bold"), f"iteration {state.iteration} of {state.max_iterations}"
     if state.is_over:
         yield from look.wrap_parts(alias, iteration)
@@ -49,7 +49,7 @@ def _format_time(state: RunState) -> str:
 
 
 def describe_activity(state: RunState, seconds: float) -> str:
-    """Describe what a working run does now, and for how long."""
+    """Describe the current step of a working run, and how many seconds it has taken."""
     agents = state.setup.agents
     agent = agents[min(state.progress.agent_index, len(agents) - 1)] if agents else "the agent"
     activity = _ACTIVITIES[state.current_step].format(agent=shorten_agent(agent))
@@ -71,7 +71,7 @@ def _tell_events(events: Sequence[Event], look: Look) -> Iterator[str]:
     story = RunStory(look)
     state: RunState | None = None
     for event in events:
-        if isinstance(event.payload, RunStarted):  # the first one, and a complete state after damage
+        if isinstance(event.payload, RunStarted):  # the first event, or a complete state written after damage
             state = event.payload.state
         elif state is not None:
             state = select_machine(state).apply(state, event)

@@ -1,4 +1,4 @@
-"""Prompts: one template for each step, which a user may replace."""
+"""Build prompts from one template for each step; users may replace the templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_RULE_LENGTH = 1_000
 _RUN = ("trouble", "run_id", "iteration", "max_iterations", "phase")
 _COMMON = (*_RUN, "task", "ideal", "answers", "rules", "plan", "gate", "context")
 _ANSWERS_BLOCK = "## Answers of the user\n$answers"
-# The placeholders of each template. PREPARE must not see the artifact: checks are made without it.
+# The placeholders of each template. PREPARE must not see the artifact, so that its checks are not fitted to it.
 PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PLAN": (*_COMMON, "critique", "attempts"),
     "PRODUCE": (*_COMMON, "artifact_path", "artifact_name"),
@@ -55,10 +55,10 @@ def build_prompt(
     context: str = "",
     fence: str = "",
 ) -> str:
-    """Return the prompt of a step: `rule_ids` are the rules that PREPARE makes checks for, `gate` precedes all work.
+    """Return the prompt of a step; `rule_ids` are the rules that PREPARE makes checks for.
 
-    `fence` names the tool that keeps sealed files read-only. Text that the user did not write (critique, lessons,
-    artifact, context of the project) is fenced as data.
+    `gate` is the text that precedes all work; `fence` names the tool that keeps sealed files read-only. Text that the
+    user did not write (critique, lessons, artifact, context of the project) is fenced as data.
     """
 
     def mark_as_data(text: str) -> str:
@@ -91,14 +91,14 @@ def build_prompt(
 
 
 def _describe_idle_round(step: Step, state: RunState) -> str:
-    """Return what to tell an agent whose last round changed nothing."""
+    """Return a request to edit if the last REFINE changed nothing, else an empty text."""
     attempts = state.progress.attempts
     is_idle = step is Step.REFINE and bool(attempts) and attempts[-1].unchanged
     return "It changed nothing, so the same rules fail again. Edit, or answer BLOCKED with a reason." if is_idle else ""
 
 
 def render_answers(state: RunState) -> str:
-    """Return what people answered when the run had stopped, with the questions."""
+    """Return the questions of the run that people answered, with the answers."""
     pairs = [
         f"Question: {answer.question}\nAnswer: {answer.text}" if answer.question else f"Answer: {answer.text}"
         for answer in state.signals.answers
@@ -114,7 +114,7 @@ def _list_rules_by_id(state: RunState, rule_ids: Sequence[str]) -> str:
 
 
 def _list_rules(state: RunState) -> str:
-    """List the visible rules, failing ones first, up to a limit; of guards only those that fail."""
+    """List the rules that are not held out, failing ones first, up to a limit; include only failing guards."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
     active = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.held_out]
     shown = [rule for rule in active if not rule.guard or rule.id in unmet]
@@ -125,8 +125,8 @@ def _list_rules(state: RunState) -> str:
 
 
 def _describe_rule(rule: RunRule) -> str:
-    """Describe a rule in a line; a rule written as a sentence says more than its description."""
-    if rule.description == rule.id:  # a test without a mark has only a name
+    """Describe a rule in one line; add the sentence of a rule that is written as one."""
+    if rule.description == rule.id:  # a test without a mark has no description
         return f"- {shorten(rule.id, MAX_RULE_LENGTH)} ({rule.severity.value})"
     text = f"{rule.description}: {rule.check}" if isinstance(rule.check, str) else rule.description
     return f"- {shorten(rule.id)} ({rule.severity.value}): {shorten(text, MAX_RULE_LENGTH)}"
@@ -135,8 +135,8 @@ def _describe_rule(rule: RunRule) -> str:
 def render_template(step: str, values: dict[str, str], folder: Path | None = None, template: Path | None = None) -> str:
     """Fill the template of a step: `template`, else `refine.md` and the like in `folder`, else the built-in one.
 
-    Blocks are separated by empty lines. A block whose placeholders are all empty is left out. Answers of the user are
-    added to a template of theirs that does not mention them.
+    Blocks are separated by empty lines. A block whose placeholders are all empty is left out. If the template has no
+    `$answers`, add a block with the user's answers.
     """
     path = template or _find_template(step, folder)
     placeholders = {name: values.get(name, "") for name in PLACEHOLDERS[step.upper()]}
@@ -148,7 +148,7 @@ def render_template(step: str, values: dict[str, str], folder: Path | None = Non
 
 
 def check_templates(folder: Path) -> None:
-    """Raise `StateError` if a template in the user's folder is wrong."""
+    """Raise `StateError` if a template in the user's folder cannot be read or filled."""
     if not folder.is_dir():
         raise StateError(
             f"prompts in loop_feedback: expected a folder with templates such as refine.md, found none: {folder}"

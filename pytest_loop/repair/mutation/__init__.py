@@ -1,1 +1,1 @@
-"""Mutation of the code under test: would the tests notice a bug? It runs as a process of its own."""
+"""Mutate the code under test in a separate process, to find out whether the tests notice bugs."""

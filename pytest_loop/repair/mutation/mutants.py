@@ -15,7 +15,7 @@ from pytest_loop.repair.templates import TEMPLATES
 from pytest_loop.repair.templates.template import Hints
 from pytest_loop.repair.text_edits import TextEdit, apply_edits
 
-# The templates that make mutants, at which nodes, and how many at each.
+# The templates that make mutants, the nodes they apply to, and the number of mutants at each node.
 _MUTATIONS: tuple[tuple[str, tuple[type[ast.AST], ...], int], ...] = (
     ("cmp_op", (ast.Compare,), 2),
     ("bin_op", (ast.BinOp,), 1),
@@ -33,7 +33,7 @@ _TEMPLATES = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change, and the lines whose execution reaches it."""
+    """One change; a test reaches it by executing one of `lines`."""
 
     candidate: EditCandidate
     lines: frozenset[Line]
@@ -54,7 +54,7 @@ class Mutant:
 
 
 def make_mutants(source: PythonSource) -> Iterator[Mutant]:
-    """Yield the mutants of all functions of a file; some may not parse, or be equal."""
+    """Yield the mutants of all functions of a file, including duplicates and mutants that do not parse."""
     for unit in split_units(source):
         if unit.function is not None:
             yield from _mutate_function(unit, unit.function)
@@ -66,7 +66,7 @@ def _mutate_function(unit: EditUnit, function: FunctionNode) -> Iterator[Mutant]
         line = getattr(node, "lineno", 0)
         if line < first or node is function:
             continue
-        # `is not` and `!=` are the same to most tests.
+        # Most tests cannot tell `is not` from `!=`.
         is_identity = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot)
         for name, nodes, limit in _MUTATIONS:
             if isinstance(node, nodes):

@@ -48,7 +48,7 @@ class Survivor(_Frozen):
 
 
 class MutationResult(_Frozen):
-    """The result of a run: `tried` of all `mutants` fitted into the time."""
+    """The result of running mutants: `tried` of all `mutants` fitted into the time."""
 
     mutants: int = 0
     tried: int = 0
@@ -64,7 +64,7 @@ class MutationResult(_Frozen):
         return self.killed / self.tried if self.tried else 0.0
 
     def summarise(self) -> str:
-        """Say in one line how many mutants the tests noticed."""
+        """Return one line that says how many mutants the tests noticed."""
         rest = self.mutants - self.tried
         more = f"; {rest:,} more did not fit into the time" if rest else ""
         return (
@@ -81,7 +81,7 @@ def measure_mutants(request: MutationRequest) -> MutationResult:
     """Run the mutants; raise `MutationError` if that is impossible or there is nothing to mutate."""
     request = request.model_copy(update={"pytest_arguments": (*_WITHOUT_THIS_PLUGIN, *request.pytest_arguments)})
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
-        folder = Path(home)  # not the project, whose modules could replace installed ones
+        folder = Path(home)  # the project's own folder could replace installed modules
         request_file, result_file = folder / "request.json", folder / "result.json"
         request_file.write_text(request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", _ENGINE, str(request_file), str(result_file)]

@@ -1,4 +1,4 @@
-"""Run the tests against mutants: coverage of each test picks the tests, and forks run them."""
+"""Run the tests against mutants in forks: each mutant with the tests that execute its lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _START_SECONDS = 2.0
 
 
 class MutationRun:
-    """One run over collected tests. Mutants are tried in a fixed random order, so that a part of them is a sample."""
+    """Try mutants against collected tests, in a fixed random order, so that the mutants tried in time are a sample."""
 
     def __init__(self, request: MutationRequest, tests: CollectedTests, pool: ForkPool) -> None:
         self._request = request
@@ -53,7 +53,7 @@ class MutationRun:
         self._baseline = {index: result for index, result in self._baseline.items() if result.spectrum.passed}
         sources = [source for path in self._list_files() if (source := PythonSource.read(path, {})) is not None]
         mutants = [mutant for source in sources for mutant in make_mutants(source)]
-        random.Random(0).shuffle(mutants)  # noqa: S311 - an order, not a secret
+        random.Random(0).shuffle(mutants)  # noqa: S311 - order only, not a secret
         loaded = LoadedCode(sources)
         gc.collect()
         gc.freeze()  # a collection in a fork would copy the memory that all forks share
@@ -109,7 +109,7 @@ class MutationRun:
                     self._killed += 1
 
     def _find_tests(self, mutant: Mutant) -> list[int]:
-        """Return the tests that reach a mutant, quick ones first."""
+        """Return the indexes of the tests that reach a mutant, quick ones first."""
         reaching = [
             index for index, result in self._baseline.items() if not mutant.lines.isdisjoint(result.spectrum.lines)
         ]

@@ -1,4 +1,4 @@
-"""Templates of edits, in groups: each selects nodes of a tree and yields texts that may replace them."""
+"""Templates of edits, in groups: each template applies to some kinds of nodes and yields edits at one of them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _swap_min_max(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdit
 
 
 def _replace_function(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Call a related function, or another one of this module."""
+    """Call a related function, or another function of the module."""
     if isinstance(node.func, ast.Name):
         functions = [name for name in unit.module_names if name in unit.source.callables and name != node.func.id]
         yield from (unit.replace_node(node.func, name) for name in (*_list_related(node.func.id), *functions))
@@ -162,7 +162,7 @@ def _list_keywords(name: str) -> tuple[str, ...]:
 
 
 def _add_parameter(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Give a value to a parameter whose default was used."""
+    """Pass a value for a parameter that the call leaves at its default."""
     name = _get_function_name(node)
     end = unit.source.get_span(node)[1] - 1
     comma = ", " if node.args or node.keywords else ""
@@ -175,7 +175,7 @@ def _add_parameter(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdi
 
 
 def _toggle_await(node: ast.Call | ast.Await, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Await a coroutine, or do not."""
+    """Add or remove `await`."""
     if isinstance(node, ast.Await):
         yield unit.replace_node(node, unit.get_code(node.value))
     elif not isinstance(unit.get_parent(node), ast.Await) and any(

@@ -24,7 +24,7 @@ def _replace_raised_exception(node: ast.Raise, unit: EditUnit, hints: Hints) -> 
 
 
 def _replace_caught_exception(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    """Catch an exception that the tests name, in addition or instead."""
+    """Catch an exception that the tests name or the module defines, in addition to the caught one or instead of it."""
     if node.type is None:
         return
     names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]

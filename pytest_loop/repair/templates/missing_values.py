@@ -23,7 +23,7 @@ def _is_branch_condition(node: ast.AST, unit: EditUnit) -> bool:
 
 
 def _compare_with_none(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Ask whether a value is None instead of whether it is empty or zero, or the other way round."""
+    """Test a value for None instead of for truth, or the other way round."""
     if isinstance(node, ast.UnaryOp):
         if isinstance(node.op, ast.Not) and isinstance(node.operand, _VALUES):
             yield unit.replace_node(node, f"{unit.get_code(node.operand)} is None")
@@ -40,7 +40,7 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def _guard_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Ask first whether a value of a condition is None."""
+    """Test a value of a condition for None or truth before the condition."""
     if not _is_branch_condition(node, unit):
         return
     code = unit.get_code(node)
@@ -53,7 +53,7 @@ def _guard_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextE
 
 
 def _guard_expression(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Use a default instead of an expression whose base is None."""
+    """Use a default instead of an expression if its base is None."""
     base = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         base = node.func.value
@@ -83,7 +83,7 @@ def _return_after_assignment(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterat
 
 
 def _change_default(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Use a default for a missing key, another default, or none."""
+    """Use a default for a missing key, change the default, or raise for a missing key."""
     if isinstance(node, ast.Subscript) and is_read(node) and not isinstance(node.slice, ast.Slice):
         base, key = get_operand(unit, node.value), unit.get_code(node.slice)
         for default in (", 0", "", ", []", ", ''", ", {}", ", False", f", {key}"):

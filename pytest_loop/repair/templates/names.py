@@ -60,7 +60,7 @@ def _replace_constant(node: ast.Constant, unit: EditUnit, _: Hints) -> Iterator[
 
 
 def _use_module_name(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Use a name of the module."""
+    """Use another name that the module defines."""
     if isinstance(node.ctx, ast.Load):
         yield from (unit.replace_node(node, name) for name in unit.module_names if name != node.id)
 
@@ -90,7 +90,7 @@ def _drop_attribute(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[T
 
 
 def _toggle_self(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Use an attribute of the object instead of a local name, or the other way round."""
+    """Use an attribute of `self` instead of a local name, or the other way round."""
     if "self" not in unit.name_scopes:
         return
     if isinstance(node, ast.Name):
@@ -156,7 +156,7 @@ def _use_other_expression(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[
 
 
 def _list_expressions(unit: EditUnit) -> dict[str, bool]:
-    """Return the shorter expressions of a function, and whether each is an atom."""
+    """Return the short expressions of a unit, each with whether it is an atom."""
     expressions = {
         unit.get_code(node): is_atom(node)
         for node in unit.expressions
@@ -167,7 +167,7 @@ def _list_expressions(unit: EditUnit) -> dict[str, bool]:
 
 
 def _add_operand(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Add an operand."""
+    """Combine a value with a visible name, `2` or an attribute by an arithmetic operator."""
     if not is_whole_value(unit, node):
         return
     attributes = dict.fromkeys(
@@ -180,14 +180,14 @@ def _add_operand(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits
 
 
 def _return_attribute(node: ast.Return, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Return an attribute of the object."""
+    """Return an attribute of `self` instead of the value."""
     if node.value is not None and "self" in unit.name_scopes:
         value = node.value
         yield from (unit.replace_node(value, f"self.{name}") for name in unit.source.list_attributes("self"))
 
 
 def _prefer_attribute(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Prefer an attribute of the object or another value to an expression."""
+    """Use an attribute of `self` or another value, and the expression only if that is empty."""
     if not is_whole_value(unit, node) or not isinstance(
         unit.get_parent(node), ast.Call | ast.Return | ast.Assign | ast.keyword
     ):

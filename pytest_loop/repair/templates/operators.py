@@ -76,7 +76,7 @@ def _replace_arithmetic(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[T
 
 
 def _regroup(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: EditUnit) -> Iterator[TextEdits]:
-    """Put the brackets around other operands."""
+    """Yield the other grouping of three operands."""
     if type(node.op) not in _ARITHMETIC or type(part.op) not in _ARITHMETIC:
         return
     outer, inner = _ARITHMETIC[type(node.op)][0], _ARITHMETIC[type(part.op)][0]
@@ -117,7 +117,7 @@ def _swap_and_or(node: ast.BoolOp, unit: EditUnit, _: Hints) -> Iterator[TextEdi
 
 
 def _drop_arithmetic_operand(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Drop an operand; of three, also the one in the middle."""
+    """Drop an operand of an operation; with three operands, also the middle one."""
     yield from (unit.replace_node(node, get_operand(unit, side)) for side in (node.left, node.right))
     if isinstance(node.left, ast.BinOp):
         start, end = unit.source.get_span(node.left.left)[1], unit.source.get_span(node.left.right)[1]
@@ -175,7 +175,7 @@ def _negate(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
 
 
 def _change_sign(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Add or remove a sign."""
+    """Add a minus sign, remove a sign, or replace it by `abs`."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert | ast.UAdd):
         yield unit.replace_node(node, get_operand(unit, node.operand))
         yield unit.replace_node(node, f"abs({unit.get_code(node.operand)})")
@@ -184,7 +184,7 @@ def _change_sign(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits
 
 
 def _extend_condition(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Combine a condition with another one of the function, or with one about a visible name."""
+    """Combine a condition with another condition of the function, or with a test of a visible name."""
     if not _is_condition(node, unit) or isinstance(unit.get_parent(node), ast.BoolOp):
         return
     code = get_operand(unit, node) if isinstance(node, ast.BoolOp | ast.IfExp | ast.Lambda) else unit.get_code(node)

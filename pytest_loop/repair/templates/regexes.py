@@ -45,7 +45,7 @@ def _change_pattern(node: ast.Constant, unit: EditUnit, hints: Hints) -> Iterato
 
 
 def _is_likely(before: str, after: str, hints: Hints) -> bool:
-    """Return whether a change is a usual one: another quantifier, or a class with a character of the tests."""
+    """Return whether a change is common: another quantifier, or a class extended by a character of the tests."""
     if before[:1] in "*+?{":
         return True
     return before.startswith("[") and after[-2:-1] in hints.signs
@@ -72,7 +72,7 @@ _Change = tuple[int, int, str]
 
 
 def _vary_parts(parts: list[re.Match[str]], hints: Hints) -> Iterator[_Change]:
-    """Yield changes of single parts, as start, end and new text."""
+    """Yield changes of single parts, each as start, end and new text."""
     for index, part in enumerate(parts):
         text, (start, end) = part[0], part.span()
         following = parts[index + 1][0] if index + 1 < len(parts) else ""
@@ -106,7 +106,7 @@ def _vary_group(text: str) -> Iterator[str]:
 
 
 def _vary_atom(text: str, hints: Hints) -> Iterator[str]:
-    """Yield other escapes and classes for one that matches a single character."""
+    """Yield other escapes or classes for a part that matches a single character."""
     yield from _ESCAPES.get(text, ())
     if text.startswith("["):
         yield from _vary_class(text, hints)
@@ -115,7 +115,7 @@ def _vary_atom(text: str, hints: Hints) -> Iterator[str]:
 
 
 def _vary_class(text: str, hints: Hints) -> Iterator[str]:
-    """Yield a class with more or fewer characters, other digits, or negated."""
+    """Yield variants of a character class: more or fewer characters, other digits, or negated."""
     inner = text[1:-1]
     caret, inner = ("^", inner[1:]) if inner.startswith("^") else ("", inner)
     for sign in dict.fromkeys((*hints.signs, *_USUAL_SIGNS)):

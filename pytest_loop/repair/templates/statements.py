@@ -42,13 +42,13 @@ def _is_movable(unit: EditUnit, stmt: ast.AST) -> bool:
 
 
 def _list_simple_lines(unit: EditUnit) -> list[str]:
-    """Return the simple statements of a function without duplicates."""
+    """Return the code of the simple statements of a unit, without duplicates."""
     statements = (node for node in unit.nodes if isinstance(node, _SIMPLE) and _is_movable(unit, node))
     return [text for text in dict.fromkeys(map(unit.get_code, statements)) if "\n" not in text]
 
 
 def _insert_update(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Insert an assignment that counts a name up or down, or gives it the value of another one."""
+    """Insert an assignment that counts a name up or down, or assigns another name's value to it."""
     if not _is_movable(unit, node) or unit.function is None:
         return
     updates = [stmt for stmt in unit.nodes if isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name)]
@@ -208,7 +208,7 @@ def _swap_branches(node: ast.If, unit: EditUnit, _: Hints) -> Iterator[TextEdits
 
 
 def _change_result(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Return another name, an empty value, or a value that was computed and dropped."""
+    """Return another name, an empty value, or a computed value that the function discards."""
     if isinstance(node, ast.Return) and node.value is not None:
         code = unit.get_code(node.value)
         yield from (unit.replace_node(node.value, text) for text in _list_results(unit, node) if text != code)

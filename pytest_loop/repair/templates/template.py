@@ -1,4 +1,4 @@
-"""The template of an edit, and the text of an expression inside of another one."""
+"""Define a template of edits, and format the code of an expression within another one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 @dataclass(frozen=True)
 class Hints:
-    """Facts about the tests: their strings, characters in these, exceptions, and missing names with similar ones."""
+    """Hints from failing tests: strings, their special characters, exceptions, and missing names with similar ones."""
 
     strings: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Hints:
 
 @dataclass(frozen=True)
 class Template:
-    """One kind of edit: the nodes it applies to, and how likely such an edit is right."""
+    """One kind of edit: the nodes it applies to, and how likely such an edit is right (`prior`)."""
 
     name: str
     prior: float
@@ -55,7 +55,7 @@ def is_read(node: ast.AST) -> bool:
 
 
 def is_atom(node: ast.expr) -> bool:
-    """Return whether no operator beside an expression can split it."""
+    """Return whether an expression needs no brackets beside an operator."""
     return isinstance(node, _ATOMS)
 
 
@@ -80,7 +80,7 @@ def substitute(unit: EditUnit, node: ast.expr, text: str, *, is_atom: bool = Fal
 
 
 def _needs_brackets(unit: EditUnit, node: ast.expr) -> bool:
-    """Return whether an operator is around an expression without brackets of its own."""
+    """Return whether an expression is the operand of an operator, call or attribute, and has no brackets of its own."""
     parent = unit.get_parent(node)
     if not (
         isinstance(parent, _OPERATORS) or (isinstance(parent, ast.Subscript | ast.Call) and _is_head(parent, node))
@@ -96,7 +96,7 @@ def _is_head(parent: ast.Subscript | ast.Call, node: ast.expr) -> bool:
 
 
 def remove_item(unit: EditUnit, items: Sequence[ast.expr | ast.keyword], index: int) -> TextEdits:
-    """Remove one of several items with the separator after it, or before the last one."""
+    """Remove one of several items with the separator after it; for the last item, with the separator before it."""
     start, end = unit.source.get_span(items[index])
     if index + 1 < len(items):
         return (TextEdit(start, unit.source.get_span(items[index + 1])[0], ""),)

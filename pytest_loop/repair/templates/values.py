@@ -64,7 +64,7 @@ def _vary_text(value: str, unit: EditUnit, hints: Hints) -> Iterator[str]:
 
 def _is_similar(word: str, value: str) -> bool:
     matcher = SequenceMatcher(None, word, value)
-    # The quick ratios are upper bounds: most words need no more.
+    # The quick ratios are upper bounds, and rule out most words.
     ratios = (matcher.real_quick_ratio, matcher.quick_ratio, matcher.ratio)
     return len(value) > 2 and all(ratio() >= _MIN_SIMILARITY for ratio in ratios)
 
@@ -134,7 +134,7 @@ def _take_part(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if is_called(unit, node):
         return
     if isinstance(parent, ast.Attribute) and isinstance(unit.find_statement(node), ast.Expr):
-        return  # a change of a copy changes nothing
+        return  # a method call on a copy has no effect
     base = get_operand(unit, node)
     names = [name for name in unit.list_visible_names(node) if name != unit.get_code(node)]
     if isinstance(node, ast.Name):

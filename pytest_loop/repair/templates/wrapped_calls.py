@@ -26,7 +26,7 @@ _METHODS = tuple(
 
 
 def _wrap_in_common_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Pass an expression to a well-known function or one of this module, or call a method of it."""
+    """Pass an expression to a well-known function or a function of the module, or call a method on it."""
     if not is_whole_value(unit, node):
         return
     text = unit.get_code(node)
@@ -61,7 +61,7 @@ def _aggregate_elements(node: ast.Subscript, unit: EditUnit, _: Hints) -> Iterat
 
 
 def _call_function(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Call a function instead of using the function itself."""
+    """Call a name or attribute that is used as a value."""
     if is_whole_value(unit, node):
         yield unit.replace_node(node, f"{unit.get_code(node)}()")
 
@@ -81,7 +81,7 @@ def _remove_characters(node: ast.expr, unit: EditUnit, hints: Hints) -> Iterator
 
 
 def _unwrap_call(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Use an argument, the base of a method or the function itself instead of a call."""
+    """Replace a call by one of its arguments, the object of a method call, or the function itself."""
     for arg in node.args:
         if not isinstance(arg, ast.Starred | ast.GeneratorExp):
             yield substitute(
@@ -94,7 +94,7 @@ def _unwrap_call(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits
 
 
 def _change_sort_key(node: ast.Lambda, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Change what a sort key compares."""
+    """Change the value that a sort key returns."""
     body = unit.get_code(node.body)
     for text in (
         f"-{get_operand(unit, node.body)}",

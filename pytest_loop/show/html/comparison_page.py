@@ -22,7 +22,7 @@ _MISSING = "not in this run"
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One of two runs: its state, events, and what it has changed or written."""
+    """One of two runs: its state, its events, and the diff or document that it has made."""
 
     state: RunState
     events: Sequence[Event]

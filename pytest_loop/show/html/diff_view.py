@@ -1,4 +1,4 @@
-"""Unified diffs as lines with numbers and syntax colours."""
+"""Parse unified diffs into lines with numbers and syntax colours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from pytest_loop.show.html.texts import reveal_lines
 
 ROOM = 2 * 1024 * 1024
-# Colours take most of the time and multiply the size: diffs beyond this many characters have none.
+# Colours take most of the time and multiply the size: after this many characters of diffs, a page has no colours.
 COLOUR_ROOM = 256 * 1024
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _KINDS = {"+": "added", "-": "removed", " ": "same"}
@@ -22,7 +22,7 @@ _COLOURED = ("k", "s", "c", "m", "nb", "nf", "nc", "nd", "nt", "na", "gh", "gu")
 
 @dataclass(frozen=True)
 class DiffLine:
-    """One line: added, removed, same, or a head between hunks; `number` is that in the new file, else in the old."""
+    """One line: added, removed, same, or head of a hunk; `number` is in the old file if removed, else the new."""
 
     kind: str
     number: int | None
@@ -58,13 +58,13 @@ class DiffView:
 
 @dataclass
 class DiffRenderer:
-    """Render the diffs of one page within its room."""
+    """Render the diffs of one page within `room` characters."""
 
     room: int = ROOM
     colour_room: int = COLOUR_ROOM
 
     def render(self, text: str) -> DiffView:
-        """Render a diff; one that does not fit keeps only its counts."""
+        """Render a diff; if the page has no room for it, return only the numbers of lines."""
         if not text:
             return DiffView()
         self.colour_room -= len(text)
@@ -76,7 +76,7 @@ class DiffRenderer:
 
 @dataclass
 class _Hunk:
-    """Lines of one file that belong together, and how many of each side are still to come."""
+    """Consecutive lines of one file, and how many lines of the old and the new file are still to come."""
 
     old: int = 0
     new: int = 0
@@ -104,7 +104,7 @@ class _Hunk:
 
 @dataclass
 class _Parser:
-    """Split a diff into files; the length of a hunk tells a removed `-- x` from the head of a file."""
+    """Split a diff into files; use the length of a hunk to tell a removed line `-- x` from the head of a file."""
 
     is_coloured: bool
     path: str = ""
@@ -127,7 +127,7 @@ class _Parser:
         yield from self._finish_file()
 
     def _read_head(self, line: str) -> None:
-        """Begin a hunk, or keep a remark."""
+        """Begin a hunk, or keep any other line as a remark."""
         if match := _HUNK.match(line):
             old, old_count, new, new_count = (int(part or 1) for part in match.groups())
             self.hunk = _Hunk(old, new, old_count, new_count)

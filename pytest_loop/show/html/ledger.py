@@ -15,7 +15,7 @@ from pytest_loop.show.html.texts import UNKNOWN, format_cost, format_seconds, fo
 
 NONE = "-"
 _STEPS_OF_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
-# A step without an agent that takes less than this is bookkeeping, and not listed.
+# A step without an agent that takes fewer seconds is bookkeeping, and not listed.
 _MIN_SECONDS = 0.05
 
 
@@ -35,7 +35,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The steps that took time or an agent, and the sums of all."""
+    """The steps that took time or used an agent, and the sums over all steps."""
 
     entries: tuple[LedgerEntry, ...]
     seconds: str
@@ -52,7 +52,7 @@ class Ledger:
 
 
 def build_ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
-    """Build the ledger of all steps; `agents` are those of the run."""
+    """Build the ledger of a run; `agents` are the run's agents."""
     steps = [event for event in events if event.completes or event.kind is Kind.PHASE_ERROR]
     rows = [(event, _build_entry(event, after, agents)) for event, after in zip_longest(steps, steps[1:])]
     entries = tuple(entry for event, entry in rows if not _is_bookkeeping(event, entry))
@@ -75,7 +75,7 @@ def _is_bookkeeping(event: Event, entry: LedgerEntry) -> bool:
 
 
 def _mark_partial(total: str, parts: Sequence[str]) -> str:
-    """Mark a sum of which parts are unknown."""
+    """Return a sum, marked `at least` if some parts are unknown."""
     return f"at least {total}" if total != UNKNOWN and UNKNOWN in parts else total
 
 
@@ -103,7 +103,7 @@ def find_agent(event: Event, agents: Sequence[str]) -> str:
 
 
 def _find_parallel_step(event: Event, next_event: Event | None) -> str:
-    """Return the step that ran in parallel and includes the time of this one, or an empty text."""
+    """Return the name of the parallel step whose time includes this step's; empty without one."""
     pair = {Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED}
     is_counted_once = isinstance(event.payload, StepPayload) and event.payload.seconds == 0
     if next_event is None or {event.kind, next_event.kind} != pair or not is_counted_once:

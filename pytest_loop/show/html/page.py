@@ -1,4 +1,4 @@
-"""Self-contained pages: templates, style and script in one file that loads nothing."""
+"""Render self-contained pages: template, style and script in one file that loads nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 
 def render_page(template: str, title: str, **values: Any) -> str:
-    """Render a template with style and script; the page forbids every other script."""
+    """Render a template with the style and script of this package; the page forbids every other script."""
     script = _read_part("report.js")
     return (
         _load_templates()
@@ -49,7 +49,7 @@ def _load_templates() -> Environment:
 
 
 def _reveal(value: Any) -> Any:
-    """Write hidden characters of every text on the page as codes."""
+    """Return a text with hidden characters as codes; return any other value unchanged."""
     return reveal_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

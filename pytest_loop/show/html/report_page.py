@@ -1,4 +1,4 @@
-"""The report of a run: one self-contained HTML page, made from events and state."""
+"""Render the report of a run as one self-contained HTML page from its events and state."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pytest_loop.show.run_tables import describe_trajectory
 def render_report(
     state: RunState, events: Sequence[Event], status: str = "", *, change: str = "", document: str = ""
 ) -> str:
-    """Render the page; `status` replaces the status of the state if more is known.
+    """Render the page; `status`, if not empty, replaces the status of the state.
 
-    `change` is the diff of all files since the run began, `document` the text that the run has written instead.
+    `change` is the diff of all files since the run began; `document` is the text written by a run with an artifact.
     """
     evaluations, diffs = list_evaluations(events), DiffRenderer()
     whole_change, verdict = diffs.render(change), build_verdict_panel(state)

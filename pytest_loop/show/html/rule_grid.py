@@ -1,4 +1,4 @@
-"""The data of the grid of rules and evaluations; every text is stored once."""
+"""Build the data of the grid of rules and evaluations, with every text stored once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ROOM = 5 * 1024 * 1024
 # The letters of cells, as report.js reads them.
 PASSED, FAILED, ERRED, TRACKED, WARNED, OPEN, INACTIVE = ".FEiW- "
 OMITTED = "left out of this page for its size"
-_SCARCE = 0.35  # room is scarce if less than this share is left
+_SCARCE = 0.35  # share of the room below which it is scarce
 _ORDER = {FAILED: 0, ERRED: 1, WARNED: 2, TRACKED: 3, OPEN: 4}
 _NOT_PASSED = (FAILED, ERRED, WARNED, TRACKED)
 
 
 @dataclass
 class _EntryTable:
-    """Entries that are stored once each, within a limit of bytes."""
+    """Store each entry once, up to a limit of bytes."""
 
     limit: int
     entries: list[Any] = field(default_factory=list)
@@ -96,7 +96,7 @@ def build_grid(
 
 
 def _list_results(evaluation: Evaluation) -> dict[str, RuleResult]:
-    """List the results that did not pass; complaints count too, since some tools write only these."""
+    """Return the results that did not pass, by rule id; add complaints, because some tools write nothing else."""
     results = {result.id: result for result in evaluation.rule_results if result.verdict is not Verdict.PASS}
     for verdict, complaints in ((Verdict.FAIL, evaluation.failed), (Verdict.WARN, evaluation.warnings)):
         for complaint in complaints:
@@ -134,7 +134,7 @@ def _choose_cell(rule: RunRule, evaluation: Evaluation, result: RuleResult | Non
 
 
 def _rank_urgency(cells: str) -> tuple[int, int, int]:
-    """Return a sort key: rules that fail now first, then those that failed last, then those that always passed."""
+    """Return a sort key: rules that fail now first, then the most recently failed, then those that always passed."""
     if not cells:
         return (9, 0, 0)
     now = _ORDER.get(cells[-1], 9)
@@ -150,7 +150,7 @@ def _add_findings(result: RuleResult, table: _EntryTable) -> int:
 
 
 def _build_finding(finding: Finding, has_room: bool) -> list[str]:
-    """Build the texts of a finding; without room the details are omitted first."""
+    """Build the texts of a finding; omit its details if there is no room."""
     detail = finding.detail if has_room or not finding.detail else OMITTED
     return [_clean(text) for text in (finding.expected, finding.found, finding.where, detail)]
 
@@ -160,7 +160,7 @@ def _clean(text: str) -> str:
 
 
 def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
-    """Return the critique of each evaluation; those in the form of another tool are left out."""
+    """Return the critiques by iteration and phase, without payloads in another tool's form."""
     return {
         (event.iteration, event.phase.value): event.payload
         for event in events
@@ -169,7 +169,7 @@ def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
 
 
 def _index_issues(critique: Critique | None, table: _EntryTable) -> dict[str, int]:
-    """Return the index of the first issue that names a rule, by rule."""
+    """Return, for each rule, the index of the first issue that names it."""
     indexes: dict[str, int] = {}
     for issue in critique.issues if critique else ():
         index = table.add(issue, partial(_build_issue, issue))

@@ -1,4 +1,4 @@
-"""The chart of the scores of a run: all positions in the drawing."""
+"""Compute the positions of all parts of the score chart of a run."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Chart:
 
 
 def format_label(entries: Sequence[EvaluationEntry], index: int) -> str:
-    """Return the number of an iteration, with its phase if it was judged in both."""
+    """Return the number of an iteration, with the phase if the iteration has an evaluation in both phases."""
     number = entries[index].iteration
     is_alone = sum(entry.iteration == number for entry in entries[max(0, index - 2) : index + 3]) == 1
     return str(number) if is_alone else f"{number}{entries[index].evaluation.phase.value}"
 
 
 def build_chart(state: RunState, entries: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
-    """Build the drawing, or return None if nothing was judged."""
+    """Build the chart, or return None if there is no evaluation."""
     if not entries:
         return None
     room = MAX_WIDTH - _LEFT - _RIGHT
@@ -130,7 +130,7 @@ def _find_switch(
     positions: Sequence[float],
     step: float,
 ) -> float | None:
-    """Return the position between the last evaluation of A and the first of B."""
+    """Return the x position between the last evaluation of phase A and the first of phase B; None without B."""
     count = sum(entry.evaluation.phase is Phase.A for entry in entries)
     if not state.criteria.has_phase_b:
         return None

@@ -1,4 +1,4 @@
-"""Texts of a page: hidden characters, sizes and formats."""
+"""Format the texts of a page: hidden characters, sizes and numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ UNKNOWN = "unknown"
 
 
 def reveal_lines(text: str) -> str:
-    """Write the hidden characters of a text as codes."""
+    """Return the text with hidden characters as codes."""
     return "\n".join(map(reveal_hidden, text.split("\n")))
 
 
 def measure_escaped_size(text: str) -> int:
-    """Return the size of a text on the page, where some characters take six bytes."""
+    """Return the size in bytes of a text escaped for the page."""
     return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
 
 

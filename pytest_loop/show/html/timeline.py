@@ -45,7 +45,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """One evaluation; `new_failures` are those that the evaluation before did not have."""
+    """One evaluation; `new_failures` are the failures that the previous evaluation did not have."""
 
     entry: EvaluationEntry
     new_failures: tuple[Complaint, ...]
@@ -79,7 +79,7 @@ class Iteration:
 
 
 def build_timeline(events: Sequence[Event], agents: Sequence[str], diffs: DiffRenderer) -> list[Iteration]:
-    """Build the iterations of a run; events without anything to show are left out."""
+    """Build the iterations of a run, without events that have nothing to show."""
     evaluations = _build_evaluations(events)
     iterations: list[Iteration] = []
     for event in events:

@@ -28,7 +28,7 @@ _DOUBTS = {
 
 @dataclass(frozen=True)
 class VerdictPanel:
-    """Texts at the top of the report; scores are empty if nothing was judged."""
+    """Texts at the top of the report; scores are empty without an evaluation."""
 
     title: str
     explanation: str
@@ -67,7 +67,7 @@ def _explain_stop(state: RunState) -> str:
 
 
 def describe_closing(state: RunState) -> tuple[str, ...]:
-    """Return the closing word of a run that is over, and the reason; nothing for other runs."""
+    """Return the closing verdict of a run that is over, and its reason; an empty tuple for other runs."""
     if not state.is_over:
         return ()
     word, because = decide_closing(state)
