@@ -88,6 +88,7 @@ def _describe_retry(event: ClientEvent) -> str:
 
 
 def _list_parts(event: ClientEvent) -> list[Any]:
+    """Return the values in an event that may hold a text or a tool call; absent ones are None."""
     contents = list_members(get_at(event, "message", "content"))
     calls = [get_at(content, "toolCall", "value") for content in contents]
     requests = list_members(get_at(event, "data", "toolRequests"))

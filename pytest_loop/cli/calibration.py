@@ -28,7 +28,10 @@ class Calibrator:
         return self.console.can_ask and not self.settings.start.yes
 
     def load(self) -> NewExperiment:
-        """Load the experiment; ask for a fix of paths that match no file and, after a first error, of any error."""
+        """Load the experiment; while its manifest has an error, ask for a fix.
+
+        The first error is raised instead, unless it is about paths that match no file.
+        """
         while True:
             experiment = NewExperiment(self.settings)
             try:

@@ -49,7 +49,7 @@ def _is_void(run: SavedRun) -> bool:
 
 
 def _refuse_kept_edits(run: SavedRun, root: Path, *, is_killed: bool) -> None:
-    """Raise `StateError` if edits of a run, suspicious ones of a killed run, are still in the project's files."""
+    """Raise `StateError` if a killed run left suspicious edits in the project's files, or another run any edits."""
     try:
         _, project = restore.open_project(root, run.files, run.state)
     except StateError:  # the run's files are gone: there is nothing to compare
@@ -71,7 +71,7 @@ def _refuse_kept_edits(run: SavedRun, root: Path, *, is_killed: bool) -> None:
 
 
 def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
-    """Yield sealed files that changed, and files of the product with code that a change should not add."""
+    """Yield sealed files that changed, and source files with edits that an honest change would not make."""
     yield from project.list_lost_files()
     machinery = frozenset(
         name

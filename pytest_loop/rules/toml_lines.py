@@ -57,7 +57,7 @@ class _Scanner:
         self.lines[path] = line
 
     def _read_key(self, table: ValuePath, end: str) -> ValuePath:
-        """Read a dotted key up to `end` and return its path; enter an array of tables at its last table."""
+        """Read a dotted key up to `end`; return its path in `table`, with the last index of each array of tables."""
         start = self._position
         while self._current_text != end:
             self._position += 1
