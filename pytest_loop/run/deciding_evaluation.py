@@ -60,7 +60,7 @@ class DecidingEvaluation:
             return self.evaluate_rules(is_deciding=False)
         runs_all = 0 < self._seal.session_seconds < QUICK_SECONDS or state.iteration >= state.max_iterations
         failures = self.evaluate_failures(stop_early=runs_all)
-        if failures is None or failures.unmet:
+        if failures is None or failures.failed or failures.must_not:
             evaluation = self.evaluate_rules(is_deciding=False) if runs_all else failures
             if evaluation and (evaluation.failed or evaluation.must_not):
                 return evaluation

@@ -11,7 +11,7 @@ from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.judging.test_counts import needs_new_tests, require_counts
 from pytest_loop.core.model.evaluation import Evaluation, SealFinding
-from pytest_loop.core.model.rules import Evidence, Outcome, Proof, SessionPlan
+from pytest_loop.core.model.rules import Evidence, Outcome, Proof, SessionPlan, Verdict
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -30,7 +30,7 @@ from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.project_changes import ProjectChanges
 
-_PASSED = Evidence(outcome=Outcome.PASSED)
+_PASSED, _SKIPPED = Evidence(outcome=Outcome.PASSED), Evidence(outcome=Outcome.SKIPPED)
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Evaluator:
         return evaluation
 
     def _evaluate_failures(self, *, stop_early: bool) -> Evaluation | None:
-        """Run only the tests that did not pass last time; count all other rules as passed, so never end a run on this.
+        """Run only the tests that failed or warned last time; others keep their verdict, so never end a run on this.
 
         Return None if this is inconclusive: rules other than tests did not pass, or some tests cannot be collected.
         """
@@ -97,7 +97,9 @@ class Evaluator:
         if before is None or before.void or before.phase is not self.state.phase:
             return None
         unmet = [rules[name] for name in sorted(before.unmet) if name in rules]
-        if len(unmet) < max(1, len(before.rule_results)) or not all(rule.is_test for rule in unmet):
+        skipped = {result.id for result in before.rule_results if result.verdict is Verdict.NA}
+        not_passed = {result.id for result in before.rule_results} - skipped - before.unmet
+        if not unmet or not_passed or not all(rules[name].is_test for name in before.unmet | skipped if name in rules):
             return None
         order = self._build_order(None, can_reuse=False, is_deciding=False, stop_early=stop_early)
         names = tuple(rule.id for rule in unmet)
@@ -105,7 +107,9 @@ class Evaluator:
         if result is None or result.problems:
             return None
         self.session_result = result
-        others = {rule.key: [_PASSED] for rule in rules.values() if rule not in unmet}
+        others = {
+            rule.key: [_SKIPPED if rule.id in skipped else _PASSED] for rule in rules.values() if rule not in unmet
+        }
         evaluation = self._assess(others | result.collect_evidence(unmet), self._compute_hash())
         return evaluation.model_copy(update={"not_repeated": len(others)})
 

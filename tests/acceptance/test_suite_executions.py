@@ -78,7 +78,8 @@ SECOND_ATTEMPT_AGENT = """
 def test_long_suite_is_not_repeated_while_a_failure_remains(shop: pytest.Pytester, tmp_path: Path) -> None:
     (shop.path / "agents.py").write_text(dedent(SECOND_ATTEMPT_AGENT))
     slow = "\n\ndef test_slow():\n    import time\n    time.sleep(3.1)\n"
-    (shop.path / "tests/test_shop.py").write_text(dedent(TESTS) + slow)
+    known = "\n\nimport pytest\n\n@pytest.mark.skip\ndef test_later(): pass\n\n@pytest.mark.xfail\ndef test_known(): assert 0\n"
+    (shop.path / "tests/test_shop.py").write_text(dedent(TESTS) + slow + known)
     counts = count_executions(shop, tmp_path / "executions")
     assert counts["test_slow"] == 2, "the baseline and the clean room"
     assert counts["test_sum"] == 5, "twice before the first edit, alone after each attempt, and in the clean room"
