@@ -17,6 +17,7 @@ from pytest_loop.cluster.job import (
     find_shadowing_distributions,
     list_modules,
 )
+from pytest_loop.cluster.outputs import write_outputs
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
 from pytest_loop.cluster.worker import judge_shard
 from pytest_loop.core.judging.shards import find_plan_difference
@@ -56,12 +57,17 @@ class ClusterSession:
     _entries: Mapping[str, FileEntry] = field(default_factory=dict, init=False)
     _loss_reason: str = field(default="", init=False)
     _printed: set[str] = field(default_factory=set, init=False)
+    _reviewed: set[str] = field(default_factory=set, init=False)
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
-        if extra or _needs_this_process(order):
+        if extra or _needs_this_process(order) or order.manifest in self._reviewed:
             return self.local.evaluate(order, *extra)
         try:
-            result = self._merge(self._judge_shards(self._make_job(order)), has_canary=bool(order.canary))
+            answers = self._judge_shards(self._make_job(order))
+            result = self._merge(answers, has_canary=bool(order.canary))
+            self._check_cases(order, result)
+            for answer in answers:
+                write_outputs(self.project.root, self.project.scope.outputs, answer.outputs)
         except ClusterError as error:
             self._print_once(f"judged here, not on {self.address}: {error}")
             return self.local.evaluate(order)
@@ -113,6 +119,7 @@ class ClusterSession:
             else None,
             environment=describe_environment(),
             modules=modules,
+            outputs=tuple(self.project.scope.outputs) if order.manifest else (),
         )
 
     # -- workers
@@ -221,11 +228,22 @@ class ClusterSession:
         result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         return result
 
+    def _check_cases(self, order: SessionOrder, result: SessionResult) -> None:
+        """Raise `ClusterError` if the cases of a workload ask the judge, and remember that."""
+        if order.manifest and any(evidence.outcome is Outcome.SKIPPED for evidence in result.evidence.values()):
+            self._reviewed.add(order.manifest)
+            raise ClusterError(f"the cases of {order.manifest} ask the judge")
+
     def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
-        """Repeat here the items that ask the judge, and new failures, which the worker's folder may have caused."""
+        """Repeat here what the worker's folder may have caused: new failures, and items that ask the judge.
+
+        Of the cases of a workload only errors are repeated: another try at an output would be a better chance than
+        cases have here.
+        """
         before = self.local.history.extend_order(order).failed_before
-        assumed = {item for item, evidence in result.evidence.items() if evidence.outcome is Outcome.ASSUMED}
-        if new := tuple(sorted(assumed | result.failing.difference(before))):
+        outcomes = (Outcome.ERROR,) if order.manifest else (Outcome.ASSUMED,)
+        unclear = {item for item, evidence in result.evidence.items() if evidence.outcome in outcomes}
+        if new := tuple(sorted(unclear if order.manifest else unclear | result.failing.difference(before))):
             again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:
                 result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
@@ -235,5 +253,5 @@ class ClusterSession:
 
 
 def _needs_this_process(order: SessionOrder) -> bool:
-    """Return whether an order must be evaluated here: of a document, a workload or a few items, or ending early."""
-    return bool(order.artifact or order.manifest or order.only or order.selected or order.can_stop_early)
+    """Return whether an order must be evaluated here: of a document or a few items, or ending early."""
+    return bool(order.artifact or order.only or order.selected or order.can_stop_early)

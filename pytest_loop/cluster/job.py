@@ -40,7 +40,8 @@ class FencePlan(Value):
 class Job(Value):
     """One shard of an evaluation. Paths below `root` become paths of the worker's tree.
 
-    `modules` are names of modules in the tree, which must not be installed at the worker.
+    `modules` are names of modules in the tree, which must not be installed at the worker. `outputs` are files and
+    folders (with a slash at the end) that cases write, and that return with the answer.
     """
 
     root: str
@@ -53,6 +54,7 @@ class Job(Value):
     fence: FencePlan | None
     environment: Environment
     modules: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 class Answer(Value):
@@ -73,6 +75,7 @@ class Answer(Value):
     failed_count: int = 0
     ending: str = ""
     output: str = ""
+    outputs: dict[str, str] = Field(default_factory=dict)
 
 
 def describe_environment() -> Environment:

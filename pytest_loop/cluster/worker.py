@@ -16,6 +16,7 @@ from pytest_loop.cluster.job import (
     find_differences,
     find_shadowing_distributions,
 )
+from pytest_loop.cluster.outputs import read_outputs
 from pytest_loop.cluster.tree import (
     Contents,
     build_tree,
@@ -64,11 +65,12 @@ def _judge(job: Job, contents: Contents) -> Answer:
             return Answer(missing=damaged)
         try:
             result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
+            outputs = read_outputs(tree, job.outputs)
         except LoopError as error:
             return Answer(refusal=f"the session failed there: {error}")
         if changed := find_changed(tree, job.pieces, job.sealed):
             return Answer(refusal=f"sealed files were changed while they judged: {list_names(changed, _MAX_NAMES)}")
-        return _make_answer(result, str(tree), job.root)
+        return _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
 
 
 def _find_refusal(job: Job) -> str:

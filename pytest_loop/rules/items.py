@@ -162,6 +162,10 @@ class _RuleItemBase(pytest.Item):
     unbound_selectors: tuple[str, ...] = ()
     evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
+    @property
+    def shard_group(self) -> str:
+        return self.key
+
     def judge(self, context: Context) -> None:
         """Raise `RuleFailed` unless the rule passes; skip a repeat if the vote is already decided."""
         rule = self.loaded.rule

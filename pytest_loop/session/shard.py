@@ -17,7 +17,6 @@ from pytest_loop.core.model.rules import Evidence, SessionPlan
 from pytest_loop.core.text.redactor import Redactor, redact_values
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.errors import StateError
-from pytest_loop.rules.items import FixtureRuleItem, RuleItem
 from pytest_loop.session.baseline import Baseline
 from pytest_loop.settings.session_settings import SessionSettings
 from pytest_loop.settings.values import Shard
@@ -104,10 +103,11 @@ def deselect_other_shards(
 
 
 def _name_group(item: pytest.Item) -> str:
-    """Name the items that must share a shard: an xdist group, the repeats of a rule, or the tests of a file."""
+    """Name the items that must share a shard: an xdist group, repeats of a rule, a case, or the tests of a file."""
     if mark := item.get_closest_marker("xdist_group"):
         return f"group {mark.args[0] if mark.args else mark.kwargs.get('name', 'default')}"
-    return item.key if isinstance(item, (RuleItem, FixtureRuleItem)) else item.nodeid.partition("::")[0]
+    name: str = getattr(item, "shard_group", "") or item.nodeid.partition("::")[0]
+    return name
 
 
 def describe_origin(root: Path) -> dict[str, str]:

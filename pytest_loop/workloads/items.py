@@ -83,6 +83,10 @@ class CaseItem(pytest.Item):
 
     evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
+    @property
+    def shard_group(self) -> str:
+        return self.nodeid
+
     def __init__(self, *, case: Case, runner: CaseRunner, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.case = case
