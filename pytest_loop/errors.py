@@ -17,6 +17,10 @@ class NotJudgedError(LoopError):
     """No agent and no user can judge this rule here: the rule stays an assumption until one of them does."""
 
 
+class TrialsDeferredError(LoopError):
+    """All workers of a cluster carry out the trials of a check; the text is the request."""
+
+
 class NothingToJudgeError(LoopError):
     """There is no rule at all."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_loop.cli.command_parser import USAGE_ERROR, Parser
+from pytest_loop.errors import LoopError
 from pytest_loop.repair.mutation.mutation_request import (
     DEFAULT_SECONDS,
     MutationError,
@@ -35,8 +36,8 @@ def main(words: Sequence[str]) -> int:
         )
         if not values.json:
             print(f"running mutants for at most {values.limit:g} s", flush=True)
-        result = measure_mutants(request)
-    except (MutationError, ValueError) as error:
+        result = _measure_on_workers(request, values.cluster) if values.cluster else measure_mutants(request)
+    except (LoopError, ValueError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return _NOTHING_TO_DO if isinstance(error, MutationError) else USAGE_ERROR
     if values.json:
@@ -48,6 +49,14 @@ def main(words: Sequence[str]) -> int:
         return 0
     operator, threshold = comparison
     return 0 if OPERATORS[operator](result.score, threshold) else 1
+
+
+def _measure_on_workers(request: MutationRequest, address: str) -> MutationResult:
+    """Run a share of the mutants on each worker; raise `ClusterError` if that is impossible."""
+    from pytest_loop.cluster.open_shares import open_shares
+
+    with open_shares(request.folder, address, request.seconds, print) as run_shares:
+        return measure_mutants(request, run_shares)
 
 
 def render_result(result: MutationResult) -> Iterator[str]:
@@ -84,6 +93,9 @@ def _make_parser() -> Parser:
         default=DEFAULT_SECONDS,
         metavar="SECONDS",
         help="at most this long (default: 60)",
+    )
+    parser.add_argument(
+        "--cluster", default="", metavar="ADDRESS", help="run a share of the mutants on each worker of --loop-cluster"
     )
     parser.add_argument(
         "--score", default="", metavar="TEXT", help="exit with 1 unless the score compares, as '>= 0.8'"

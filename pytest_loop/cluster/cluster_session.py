@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, wait
@@ -24,6 +25,7 @@ from pytest_loop.core.judging.shards import find_plan_difference
 from pytest_loop.core.model.rules import Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
+from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, measure_mutants
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
@@ -71,9 +73,16 @@ class ClusterSession:
         except ClusterError as error:
             self._print_once(f"judged here, not on {self.address}: {error}")
             return self.local.evaluate(order)
-        self._repeat_here(order, result)
+        self._repeat_here(self._add_trials(order, result), result)
         self.local.history.add(result.evidence)
         return result
+
+    def run_shares(self, engine: str, request: str) -> list[str]:
+        """Return the result of each worker's share of trials; raise `ClusterError` if a share has none."""
+        if self.address.startswith("local:"):  # its workers share the processors of this machine
+            request = json.dumps(json.loads(request) | {"workers": 1})
+        job = self._make_job(SessionOrder()).model_copy(update={"engine": engine, "trials": request})
+        return [answer.trials for answer in self._judge_shards(job)]
 
     def connect(self) -> None:
         """Connect to the workers; raise `ClusterError` if there are none."""
@@ -228,6 +237,17 @@ class ClusterSession:
         result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         return result
 
+    def _add_trials(self, order: SessionOrder, result: SessionResult) -> SessionOrder:
+        """Let the workers carry out the trials that checks have deferred, and return the order with the results."""
+        results = {}
+        for request in {evidence.trials for evidence in result.evidence.values()} - {""}:
+            try:
+                mutants = measure_mutants(MutationRequest.model_validate_json(request), self.run_shares)
+                results[request] = mutants.model_dump_json()
+            except (ClusterError, MutationError) as error:
+                self._print_once(f"mutants are run here, not on {self.address}: {error}")
+        return order.model_copy(update={"trials": results})
+
     def _check_cases(self, order: SessionOrder, result: SessionResult) -> None:
         """Raise `ClusterError` if the cases of a workload ask the judge, and remember that."""
         if order.manifest and any(evidence.outcome is Outcome.SKIPPED for evidence in result.evidence.values()):
@@ -235,14 +255,17 @@ class ClusterSession:
             raise ClusterError(f"the cases of {order.manifest} ask the judge")
 
     def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
-        """Repeat here what the worker's folder may have caused: new failures, and items that ask the judge.
+        """Repeat here what the worker's folder may have caused: new failures, and items with trials or a judge.
 
         Of the cases of a workload only errors are repeated: another try at an output would be a better chance than
         cases have here.
         """
         before = self.local.history.extend_order(order).failed_before
-        outcomes = (Outcome.ERROR,) if order.manifest else (Outcome.ASSUMED,)
-        unclear = {item for item, evidence in result.evidence.items() if evidence.outcome in outcomes}
+        unclear = {
+            item
+            for item, evidence in result.evidence.items()
+            if evidence.trials or evidence.outcome is (Outcome.ERROR if order.manifest else Outcome.ASSUMED)
+        }
         if new := tuple(sorted(unclear if order.manifest else unclear | result.failing.difference(before))):
             again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:

@@ -41,7 +41,8 @@ class Job(Value):
     """One shard of an evaluation. Paths below `root` become paths of the worker's tree.
 
     `modules` are names of modules in the tree, which must not be installed at the worker. `outputs` are files and
-    folders (with a slash at the end) that cases write, and that return with the answer.
+    folders (with a slash at the end) that cases write, and that return with the answer. Instead of a session, an
+    `engine` may carry out its share of the `trials`, a request as JSON.
     """
 
     root: str
@@ -55,6 +56,8 @@ class Job(Value):
     environment: Environment
     modules: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    engine: str = ""
+    trials: str = ""
 
 
 class Answer(Value):
@@ -76,6 +79,7 @@ class Answer(Value):
     ending: str = ""
     output: str = ""
     outputs: dict[str, str] = Field(default_factory=dict)
+    trials: str = ""
 
 
 def describe_environment() -> Environment:

@@ -10,12 +10,15 @@ from pytest_loop.errors import LoopError
 from pytest_loop.workspace.file_writer import write_file
 
 MAX_SIZE = 16 << 20
+_CLOCK_TICK = 0.1
 
 
-def read_outputs(tree: Path, patterns: Collection[str]) -> dict[str, str]:
-    """Return the content of the files that match as Base64; raise `LoopError` if they are too large to travel."""
+def read_outputs(tree: Path, patterns: Collection[str], since: float) -> dict[str, str]:
+    """Return as Base64 the files that match and are newer; raise `LoopError` if they are too large to travel."""
     outputs, size = {}, 0
     for path in _list_files(tree, patterns):
+        if path.stat().st_mtime < since - _CLOCK_TICK:
+            continue
         size += path.stat().st_size
         if size > MAX_SIZE:
             raise LoopError(f"the outputs of its cases have more than {MAX_SIZE >> 20} MB")

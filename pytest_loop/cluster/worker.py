@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 from pytest_loop.cluster.job import (
@@ -31,6 +33,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.fence import Fence, FenceTool, probe_tools
+from pytest_loop.repair.engine_process import run_engine
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store.signature import find_state_folder
@@ -64,13 +67,12 @@ def _judge(job: Job, contents: Contents) -> Answer:
         if damaged := build_tree(tree, job.pieces):
             return Answer(missing=damaged)
         try:
-            result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
-            outputs = read_outputs(tree, job.outputs)
+            answer = _run_share(job, tree) if job.engine else _run_session(job, tree)
         except LoopError as error:
             return Answer(refusal=f"the session failed there: {error}")
         if changed := find_changed(tree, job.pieces, job.sealed):
             return Answer(refusal=f"sealed files were changed while they judged: {list_names(changed, _MAX_NAMES)}")
-        return _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
+        return answer
 
 
 def _find_refusal(job: Job) -> str:
@@ -95,6 +97,21 @@ def _make_session(job: Job, tree: Path) -> SubprocessSession:
         lambda _data: None,
         fence=_build_fence(job.fence, job.root, tree) if job.fence else None,
     )
+
+
+def _run_session(job: Job, tree: Path) -> Answer:
+    started = time.time()
+    result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
+    outputs = read_outputs(tree, job.outputs, started)
+    return _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
+
+
+def _run_share(job: Job, tree: Path) -> Answer:
+    """Carry out this worker's share of the trials, and return the result of the engine."""
+    request = json.loads(_replace_root(job.trials, job.root, tree)) | {"share": job.order.shard}
+    fence = _build_fence(job.fence, job.root, tree) if job.fence else None
+    text = run_engine(job.engine, json.dumps(request), request["seconds"], fence)
+    return Answer(trials=text.replace(str(tree), job.root))
 
 
 def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from pytest_loop.core.model.rules import INFERRED_FILE, Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
+from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError, TrialsDeferredError
 from pytest_loop.rules.checks.check import Context, JudgeReply, run_check
 from pytest_loop.rules.checks.composite_checks import FirstOf
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
@@ -71,7 +71,7 @@ class RuleFile(pytest.Module):
 
     def _load_items(self) -> Iterator[pytest.Item]:
         root = _find_root(self.config, self.path)
-        order = self.config.stash.get(ORDER, None) or SessionOrder()
+        order = self._order
         kinds = self._collect_kinds()
         try:
             loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
@@ -86,8 +86,14 @@ class RuleFile(pytest.Module):
             if prepared := order.prepared_checks.get(key):  # an agent's concrete check for a sentence
                 check = FirstOf(checks=(build_check(prepared, kinds), rule.check))
                 rule = replace(rule, check=check, is_slow=True, raw=prepared)
+            if order.shard and rule.rule.repeat == 1 and getattr(rule.check, "has_trials", False):
+                context = replace(context, defers_trials=True)
             item_type = FixtureRuleItem if has_autouse or rule.fixtures else RuleItem
             yield from self._make_items(item_type, rule, key, context)
+
+    @property
+    def _order(self) -> SessionOrder:
+        return self.config.stash.get(ORDER, None) or SessionOrder()
 
     def _make_context(self, root: Path, loaded: LoadedRuleFile, folder: Path, is_confirmed: bool) -> Context:
         ask = self.config.stash.get(ASK_JUDGE, None)
@@ -98,6 +104,7 @@ class RuleFile(pytest.Module):
             self.session.stash.setdefault(DOCUMENTS, Documents(root)),
             ask=partial(ask, artifact=folder / loaded.artifact if loaded.artifact else None) if ask else None,
             is_confirmed=is_confirmed,
+            trials=self._order.trials,
         )
 
     def _make_items(
@@ -195,6 +202,8 @@ class _RuleItemBase(pytest.Item):
             findings = run_check(self.loaded.check, context)
         except NotJudgedError as reason:
             return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
+        except TrialsDeferredError as request:
+            return Evidence(outcome=Outcome.UNCHECKED, text="its trials were not carried out", trials=str(request))
         except LoopError as error:
             return Evidence(outcome=Outcome.UNCHECKED, text=str(error))
         if counts := context.test_counts:

@@ -121,6 +121,7 @@ class Evidence(Value):
 
     `inputs` is a hash of everything that the verdict depends on, or empty. `reused` means that it is from an earlier
     session. `tests` is how many tests a command ran, and how many of them passed; None if its output does not say so.
+    `trials` is a request of a check that all workers of a cluster carry out together, as JSON.
     """
 
     outcome: Outcome
@@ -130,6 +131,7 @@ class Evidence(Value):
     inputs: str = ""
     reused: bool = False
     tests: tuple[int, int] | None = None
+    trials: str = ""
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.findings)) or self.text

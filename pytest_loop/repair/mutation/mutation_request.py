@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_loop.errors import LoopError
-from pytest_loop.processes.child import CannotStartError, Command, run_command
+from pytest_loop.repair.engine_process import EngineError, RunShares, run_engine
 
 DEFAULT_SECONDS = 60.0
-_ENGINE = "pytest_loop.repair.mutation"
-_OVERHEAD = 60.0  # seconds for collection and for mutants that are running at the end
+ENGINE = "pytest_loop.repair.mutation"
 _WITHOUT_THIS_PLUGIN = ("-p", "no:agent_loop", "--continue-on-collection-errors")
 
 
@@ -30,6 +28,8 @@ class MutationRequest(_Frozen):
     pytest_arguments: tuple[str, ...] = ()
     seconds: float = Field(default=DEFAULT_SECONDS, gt=0)
     workers: int | None = Field(default=None, ge=1)
+    share: tuple[int, int] = (1, 1)
+    """The number of the share of the mutants that is run, and how many shares there are."""
 
 
 class Survivor(_Frozen):
@@ -39,6 +39,10 @@ class Survivor(_Frozen):
     line: int
     change: str
     tests: int
+
+    def get_key(self) -> tuple[str, int, str]:
+        """Return the key that survivors are sorted by."""
+        return self.path, self.line, self.change
 
     def describe(self) -> str:
         """Describe the mutant in one line."""
@@ -77,22 +81,32 @@ class MutationError(LoopError):
     """Mutants could not be run."""
 
 
-def measure_mutants(request: MutationRequest) -> MutationResult:
-    """Run the mutants; raise `MutationError` if that is impossible or there is nothing to mutate."""
+def merge_shares(shares: Sequence[MutationResult]) -> MutationResult:
+    """Return the result of all shares; raise `MutationError` if they had other tests, or one could not be run."""
+    if problem := next((share.problem for share in shares if share.problem), ""):
+        raise MutationError(f"no mutant could be run: {problem}")
+    if len(counts := sorted({share.tests for share in shares})) > 1:
+        raise MutationError(f"{counts[0]:,} tests passed before any change, and {counts[-1]:,} elsewhere")
+    survivors = (survivor for share in shares for survivor in share.survivors)
+    return MutationResult(
+        mutants=min(share.mutants for share in shares),  # those that met more mutants know of more duplicates
+        tried=sum(share.tried for share in shares),
+        killed=sum(share.killed for share in shares),
+        survivors=tuple(sorted(survivors, key=Survivor.get_key)),
+        tests=counts[0],
+        seconds=max(share.seconds for share in shares),
+    )
+
+
+def measure_mutants(request: MutationRequest, run_shares: RunShares | None = None) -> MutationResult:
+    """Run the mutants; raise `MutationError` if that is impossible or there is nothing to mutate.
+
+    `run_shares` divides a request, and returns a result for each share.
+    """
     request = request.model_copy(update={"pytest_arguments": (*_WITHOUT_THIS_PLUGIN, *request.pytest_arguments)})
-    with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
-        folder = Path(home)  # the project's own folder could replace installed modules
-        request_file, result_file = folder / "request.json", folder / "result.json"
-        request_file.write_text(request.model_dump_json(), encoding="utf-8")
-        command = [sys.executable, "-m", _ENGINE, str(request_file), str(result_file)]
-        try:
-            completed = run_command(Command(command, folder, request.seconds + _OVERHEAD, ends_detached=True))
-        except CannotStartError as error:
-            raise MutationError(str(error)) from None
-        if not result_file.exists():
-            lines = completed.output.strip().splitlines()[-1:]
-            raise MutationError(f"no mutant could be run: the tests could not be collected ({' '.join(lines)})")
-        result = MutationResult.model_validate_json(result_file.read_bytes())
-    if result.problem:
-        raise MutationError(f"no mutant could be run: {result.problem}")
-    return result
+    text = request.model_dump_json()
+    try:
+        texts = run_shares(ENGINE, text) if run_shares else [run_engine(ENGINE, text, request.seconds)]
+    except EngineError as error:
+        raise MutationError(f"no mutant could be run: {error}") from None
+    return merge_shares([MutationResult.model_validate_json(text) for text in texts])

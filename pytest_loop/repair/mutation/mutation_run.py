@@ -8,7 +8,8 @@ import os
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ class MutationRun:
             mutants=len(mutants) - self._duplicate_count,
             tried=self._killed + len(self._survivors),
             killed=self._killed,
-            survivors=tuple(sorted(self._survivors, key=lambda survivor: (survivor.path, survivor.line))),
+            survivors=tuple(sorted(self._survivors, key=Survivor.get_key)),
             tests=len(self._baseline),
             seconds=round(time.monotonic() - self._started, 3),
             problem=self._find_problem(mutants),
@@ -87,26 +88,35 @@ class MutationRun:
     def _try_mutants(self, mutants: Sequence[Mutant], loaded: LoadedCode) -> None:
         deadline = self._started + self._request.seconds
         running: dict[int, tuple[Mutant, int]] = {}
-        duplicates = DuplicateFilter()
-        queue = list(enumerate(mutants))[::-1]
-        while running or (queue and time.monotonic() < deadline):
-            while queue and self._pool.has_room and time.monotonic() < deadline:
-                key, mutant = queue.pop()
-                tree = duplicates.parse_if_new(mutant.candidate)
+        number, total = self._request.share
+        queue = islice(self._find_unique(mutants), number - 1, None, total)
+        following = next(queue, None)
+        while running or (following and time.monotonic() < deadline):
+            while following and self._pool.has_room and time.monotonic() < deadline:
+                key, mutant, tree = following
                 indexes = self._find_tests(mutant)
-                if tree is None:
-                    self._duplicate_count += 1
-                elif indexes:
+                if indexes:
                     running[key] = mutant, len(indexes)
                     self._pool.start(self._make_job(key, mutant, tree, indexes, loaded))
                 else:
                     self._add_survivor(mutant, 0)
+                following = next(queue, None)
             for result in self._pool.collect_results():
                 mutant, count = running.pop(result.key)
                 if any("survived" in message for message in result.messages):
                     self._add_survivor(mutant, count)
                 else:
                     self._killed += 1
+
+    def _find_unique(self, mutants: Sequence[Mutant]) -> Iterator[tuple[int, Mutant, ast.stmt | ast.Module]]:
+        """Yield the mutants that parse and differ from earlier ones, with their trees; count the others."""
+        duplicates = DuplicateFilter()
+        for key, mutant in enumerate(mutants):
+            tree = duplicates.parse_if_new(mutant.candidate)
+            if tree is None:
+                self._duplicate_count += 1
+            else:
+                yield key, mutant, tree
 
     def _find_tests(self, mutant: Mutant) -> list[int]:
         """Return the indexes of the tests that reach a mutant, quick ones first."""

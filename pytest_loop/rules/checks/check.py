@@ -37,7 +37,8 @@ class Context:
     """Everything that a check may read: the project (`root`), the folder of its rule file, the artifact, fixtures.
 
     `ask` asks a judge. `is_confirmed` says that a person has confirmed the rule. A check adds the numbers of tests that
-    its commands report to `test_counts`.
+    its commands report to `test_counts`. `trials` are results of trials by their requests; `defers_trials` says that
+    all workers of a cluster carry them out.
     """
 
     root: Path
@@ -48,6 +49,8 @@ class Context:
     ask: Callable[[str], JudgeReply] | None = None
     is_confirmed: bool = False
     test_counts: list[CountedTests] = field(default_factory=list)
+    trials: Mapping[str, str] = field(default_factory=dict)
+    defers_trials: bool = False
 
     @property
     def workspace(self) -> Path:
@@ -98,6 +101,7 @@ class Check(StrictModel):
 
     reads_artifact: ClassVar[bool] = False
     is_slow: ClassVar[bool] = False  # runs a program or asks an agent
+    has_trials: ClassVar[bool] = False  # raises `TrialsDeferredError` if its trials are deferred
     proof: ClassVar[Proof] = Proof.OBSERVATION
 
     def run(self, context: Context) -> Iterable[Finding]:

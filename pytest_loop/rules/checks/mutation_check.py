@@ -10,11 +10,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, field_validator
 
 from pytest_loop.core.model.rules import Finding, Proof
-from pytest_loop.errors import CheckError
+from pytest_loop.errors import CheckError, TrialsDeferredError
 from pytest_loop.repair.mutation.mutation_request import (
     DEFAULT_SECONDS,
     MutationError,
     MutationRequest,
+    MutationResult,
     Survivor,
     measure_mutants,
 )
@@ -62,6 +63,7 @@ class Mutation(Check):
     """The tests notice enough small changes of the code."""
 
     is_slow: ClassVar[bool] = True
+    has_trials: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.MEASUREMENT
 
     mutation: Mutated
@@ -75,8 +77,11 @@ class Mutation(Check):
             pytest_arguments=tuple(str(context.resolve_inside(Path(path))) for path in self.mutation.tests or ()),
             seconds=self.mutation.limit,
         )
+        if context.defers_trials:
+            raise TrialsDeferredError(request.model_dump_json())
+        result_json = context.trials.get(request.model_dump_json())
         try:
-            result = measure_mutants(request)
+            result = MutationResult.model_validate_json(result_json) if result_json else measure_mutants(request)
         except MutationError as error:
             raise CheckError(str(error)) from None
         operator, number = parse_comparison(self.mutation.score)
