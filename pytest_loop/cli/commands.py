@@ -14,6 +14,7 @@ import pytest
 from pytest_loop.cli.output import build_result, write_comparison, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_run, read_run
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Place
 from pytest_loop.core.reporting import iteration_records
 from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.errors import StateError
@@ -94,7 +95,8 @@ class Commands:
         look = self.console.look
         process = f"working: process {files.pid}" if look.verbosity > 0 else ""
         activity = status_text.describe_activity(state, time.time() - parse_time(state.updated_at))
-        self.console.print_lines(look.wrap_parts(activity, process))
+        progress = files.read_progress() if state.current_step is Place.EVALUATE else ""
+        self.console.print_lines(look.wrap_parts(activity, progress, process))
         attach = f"follow: pytest-loop attach --run {files.alias}" if files.log.exists else ""
         self.console.print_lines(look.wrap_parts(attach, f"stop: pytest-loop stop --run {files.alias}"))
 

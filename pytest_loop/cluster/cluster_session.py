@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from pytest_loop.cluster.outputs import write_outputs
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
 from pytest_loop.cluster.worker import judge_shard
 from pytest_loop.core.judging.shards import find_plan_difference
+from pytest_loop.core.model.evaluation import ClusterWork, ShardRun
 from pytest_loop.core.model.rules import Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.text.wording import PrintLine, list_names
+from pytest_loop.core.text.wording import PrintLine, format_bytes, format_count, list_names
 from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, measure_mutants
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.repeat import run_items_alone
@@ -55,6 +56,9 @@ class ClusterSession:
     address: str
     print_line: PrintLine
     open_pool: Callable[[str], Pool] = open_pool
+    on_progress: Callable[[str], None] = lambda _text: None
+    _started: float = field(default=0.0, init=False)
+    _sent_bytes: int = field(default=0, init=False)
     _pool: Pool | None = field(default=None, init=False)
     _entries: Mapping[str, FileEntry] = field(default_factory=dict, init=False)
     _loss_reason: str = field(default="", init=False)
@@ -138,6 +142,7 @@ class ClusterSession:
         answers: dict[int, Answer] = {}
         pool = self._pool = self._pool or self.open_pool(self.address)
         total, contents = pool.size, dict[str, bytes]()
+        self._started, self._sent_bytes = time.monotonic(), 0
         for attempt in range(_MAX_TRIES):
             open_shards = [number for number in range(1, total + 1) if number not in answers]
             lost, missing = self._run_round(job, total, open_shards, contents, answers)
@@ -161,12 +166,13 @@ class ClusterSession:
         for number in numbers:
             order = job.order.model_copy(update={"shard": (number, total)})
             text = job.model_copy(update={"order": order}).model_dump_json().encode()
+            self._sent_bytes += len(text) + sum(map(len, contents.values()))
             try:
                 futures[self._pool.executor.submit(judge_shard, text, contents)] = number
             except Exception as error:
                 lost += 1
                 self._loss_reason = str(error)
-        self._wait(futures, total)
+        ended = self._wait(futures, total)
         for future, number in futures.items():
             if not future.done() or future.cancelled() or future.exception() is not None:
                 lost += 1
@@ -177,22 +183,32 @@ class ClusterSession:
                 raise ClusterError(f"{answer.worker}: {answer.refusal}")
             missing.update(answer.missing)
             if not answer.missing:
-                answers[number] = answer
+                answers[number] = answer.model_copy(update={"ended": ended[future]})
         return lost, missing
 
-    def _wait(self, futures: dict[Future[bytes], int], total: int) -> None:
+    def _wait(self, futures: dict[Future[bytes], int], total: int) -> dict[Future[bytes], float]:
+        """Wait for the shards, and return when each of them ended, in seconds since the evaluation began."""
+        ended: dict[Future[bytes], float] = {}
         deadline = time.monotonic() + self.local.timeout + _GRACE_SECONDS
         pending = set(futures)
 
         def describe() -> str:
-            return f"{total - len(pending)}/{total} shards"
+            done = f"{total - len(pending)}/{format_count(total, 'shard')}"
+            return f"{done} on {format_count(total, 'worker')}, {format_bytes(self._sent_bytes)} sent"
 
-        with self.local.show_progress(f"running tests on {total} workers", describe):
+        shown = ""
+        with self.local.show_progress("running tests", describe):
             while pending and time.monotonic() < deadline:
                 if not self.local.should_continue():
+                    self.on_progress("")
                     self.close()
                     raise SessionStoppedError("the evaluation was stopped on request")
-                pending = wait(pending, _POLL_SECONDS).not_done
+                if shown != (shown := describe()):
+                    self.on_progress(shown)
+                done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
+                ended |= dict.fromkeys(done, time.monotonic() - self._started)
+        self.on_progress("")
+        return ended
 
     def _read_pieces(self, job: Job, digests: set[str]) -> dict[str, bytes]:
         """Read files by their hashes; raise `ClusterError` if one has changed since the scan."""
@@ -235,6 +251,7 @@ class ClusterSession:
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
             result.output += answer.output
         result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+        result.cluster = ClusterWork(shards=tuple(map(_make_shard_run, answers)), sent_bytes=self._sent_bytes)
         return result
 
     def _add_trials(self, order: SessionOrder, result: SessionResult) -> SessionOrder:
@@ -273,6 +290,13 @@ class ClusterSession:
                 result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
                 if not result.failing:
                     result.failed_count = result.exit_status = 0
+
+
+def _make_shard_run(answer: Answer) -> ShardRun:
+    started = max(0.0, answer.ended - answer.seconds)
+    return ShardRun(
+        worker=answer.worker, items=len(answer.evidence), started=round(started, 3), seconds=round(answer.seconds, 3)
+    )
 
 
 def _needs_this_process(order: SessionOrder) -> bool:

@@ -61,11 +61,16 @@ class Job(Value):
 
 
 class Answer(Value):
-    """The reply of a worker: `missing` pieces, a `refusal`, or the report of its session."""
+    """The reply of a worker: `missing` pieces, a `refusal`, or the report of its session, which took `seconds`.
+
+    It `ended` so many seconds after the evaluation began, by the clock of the run.
+    """
 
     missing: tuple[str, ...] = ()
     refusal: str = ""
     worker: str = ""
+    seconds: float = 0.0
+    ended: float = 0.0
     plan: SessionPlan | None = None
     evidence: dict[str, Evidence] = Field(default_factory=dict)
     problems: dict[str, str] = Field(default_factory=dict)

@@ -43,9 +43,10 @@ _MAX_NAMES = 3
 
 def judge_shard(text: bytes, contents: Contents) -> bytes:
     """Judge one shard, a `Job` as JSON; return an `Answer` as JSON."""
-    job = Job.model_validate_json(text)
-    answer = _judge(job, contents).model_copy(update={"worker": f"{platform.node()} {os.getpid()}"})
-    return answer.model_dump_json(exclude_defaults=True).encode()
+    started = time.monotonic()
+    answer = _judge(Job.model_validate_json(text), contents)
+    fields = {"worker": f"{platform.node()} {os.getpid()}", "seconds": time.monotonic() - started}
+    return answer.model_copy(update=fields).model_dump_json(exclude_defaults=True).encode()
 
 
 def ignore_interrupts() -> None:

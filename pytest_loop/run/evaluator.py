@@ -166,7 +166,10 @@ class Evaluator:
                     self.add_cost(judge.agent.name, judge.usage)
         evidence = session_result.collect_evidence(state.criteria.rules)
         evidence = require_counts(evidence, state.setup.seal.test_counts if state.setup.seal else {})
-        return self._assess(evidence, artifact_hash)
+        evaluation = self._assess(evidence, artifact_hash)
+        return (
+            evaluation.model_copy(update={"cluster": session_result.cluster}) if session_result.cluster else evaluation
+        )
 
     def _compute_hash(self) -> str:
         """Return the hash of the project's files, or of the document."""

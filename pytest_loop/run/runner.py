@@ -243,6 +243,7 @@ class Runner:
             from pytest_loop.cluster.cluster_session import ClusterSession
 
             cluster = ClusterSession(local, project, address, self.console.print_line)
+            cluster.on_progress = files.write_progress
             cluster.connect()
             session = cluster
             cleanup.callback(cluster.close)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.parameters import match_parameters
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
-from pytest_loop.core.model.evaluation import Evaluation
+from pytest_loop.core.model.evaluation import ClusterWork, Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.session.history import is_failure
@@ -50,6 +50,7 @@ class SessionResult:
     ending: str = ""
     output: str = ""
     failing: set[str] = field(default_factory=set)
+    cluster: ClusterWork | None = None
 
     def describe_progress(self) -> str:
         """Return how many items are done and how many of them fail; empty before the collection is over."""

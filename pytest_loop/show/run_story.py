@@ -206,6 +206,8 @@ def _list_details(state: RunState, evaluation: Evaluation) -> Iterator[str]:
     threshold = float(state.criteria.phase[evaluation.phase].threshold)
     score = f"phase {evaluation.phase.value}, score {format_score(evaluation.score)} of {threshold:g}"
     yield f"{score}, hash {evaluation.artifact_hash or '-'}, {state.setup.artifact}"
+    if evaluation.cluster:
+        yield f"cluster: {evaluation.cluster}"
     yield f"plan: {format_plan(state.plan) or 'none, because it was judged as it is'}"
     yield f"changed: {state.progress.last_change or 'nothing yet'}"
     for title, complaints in (("failed", evaluation.failed), ("warnings", evaluation.warnings)):

@@ -44,6 +44,7 @@ class RunFiles:
         self._stop_request = folder / "stop.request"
         self._pause_request = folder / "pause.request"
         self._limit_request = folder / "limit.request"
+        self._progress = folder / "progress"
         self._pending_answer = PendingAnswerFile(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
         self._history_file = AppendOnlyFile(self.history)
@@ -254,6 +255,21 @@ class RunFiles:
             self.append([Event.create(self._state, payload, read_clock())], self._state)
         elif not self._is_snapshot_current:
             self.write_snapshot(self._state)
+
+    # -- progress of an evaluation on a cluster, for other processes
+
+    def write_progress(self, text: str) -> None:
+        """Write one line, or remove it if the text is empty."""
+        if text:
+            disk.write_atomically(self._progress, text.encode(), durable=False)
+        else:
+            disk.remove_file(self._progress)
+
+    def read_progress(self) -> str:
+        """Return the line; empty without one."""
+        with suppress(OSError):
+            return (disk.read_file(self._progress) or b"").decode("utf-8", "replace")
+        return ""
 
     # -- requests of other processes
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pydantic import Field
 
 from pytest_loop.core.model.rules import Finding, Phase, Severity, Value, Verdict
+from pytest_loop.core.text.wording import format_bytes, format_count
 
 
 class Complaint(Value):
@@ -102,12 +103,33 @@ class NewTests(Value):
     failing: tuple[str, ...] = ()
 
 
+class ShardRun(Value):
+    """One shard of an evaluation: its worker, its items, and its time in seconds since the evaluation began."""
+
+    worker: str
+    items: int
+    started: float
+    seconds: float
+
+
+class ClusterWork(Value):
+    """The shards that the workers of a cluster judged in one evaluation, and how much was sent to them."""
+
+    shards: tuple[ShardRun, ...]
+    sent_bytes: int = 0
+
+    def __str__(self) -> str:
+        workers = format_count(len({shard.worker for shard in self.shards}), "worker")
+        return f"{format_count(len(self.shards), 'shard')} on {workers}, {format_bytes(self.sent_bytes)} sent"
+
+
 class Evaluation(Value):
     """The result of one session: the score, and every rule that does not pass; rules that are not listed passed.
 
     `artifact_hash` is the beginning of `artifact_sha256`, as other tools of the format write it. `errors` are rules
     whose checks cannot be carried out: they neither pass nor say anything about the artifact. `held_out` is the score
     of the rules that no agent has seen. `not_repeated` counts the rules that keep their verdict without another check.
+    `cluster` is None if the rules were judged here.
     """
 
     artifact_hash: str = ""
@@ -131,6 +153,7 @@ class Evaluation(Value):
     void: bool = False
     findings: tuple[SealFinding, ...] = ()
     new_tests: NewTests | None = None
+    cluster: ClusterWork | None = None
 
     @property
     def unmet(self) -> frozenset[str]:

@@ -29,6 +29,13 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def format_bytes(count: int) -> str:
+    """Return a number of bytes in bytes, kB or MB."""
+    if count < 1_000:
+        return format_count(count, "byte")
+    return f"{count / 1e3:,.0f} kB" if count < 1_000_000 else f"{count / 1e6:,.1f} MB"
+
+
 def list_names(names: Sequence[str], limit: int) -> str:
     """Join at most `limit` names, followed by "and N more" if there are more."""
     shown = ", ".join(names[:limit])

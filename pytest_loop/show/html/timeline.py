@@ -21,6 +21,7 @@ from pytest_loop.core.model.evaluation import Complaint
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
 from pytest_loop.core.text.wording import name_step
 from pytest_loop.show.html.diff_view import DiffRenderer, DiffView
+from pytest_loop.show.html.lanes import Lanes, build_lanes
 from pytest_loop.show.html.ledger import find_agent, find_step
 from pytest_loop.show.html.texts import format_cost, format_seconds, format_tokens
 from pytest_loop.show.job_summary import EvaluationEntry, list_evaluations
@@ -50,6 +51,7 @@ class EvaluationView:
     entry: EvaluationEntry
     new_failures: tuple[Complaint, ...]
     seconds: str
+    lanes: Lanes | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ def _build_evaluations(events: Sequence[Event]) -> Iterator[EvaluationView]:
     failing: frozenset[str] = frozenset()
     for entry, payload in zip(list_evaluations(events), payloads, strict=True):
         new_failures = tuple(complaint for complaint in entry.evaluation.failed if complaint.id not in failing)
-        yield EvaluationView(entry, new_failures, format_seconds(payload.seconds) if payload.seconds else "")
+        lanes = build_lanes(payload.cluster) if payload.cluster else None
+        yield EvaluationView(entry, new_failures, format_seconds(payload.seconds) if payload.seconds else "", lanes)
         failing = frozenset(complaint.id for complaint in entry.evaluation.failed)
 
 
