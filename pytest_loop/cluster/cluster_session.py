@@ -23,7 +23,7 @@ from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
 from pytest_loop.cluster.worker import judge_shard
 from pytest_loop.core.judging.shards import find_plan_difference
 from pytest_loop.core.model.evaluation import ClusterWork, ShardRun
-from pytest_loop.core.model.rules import Outcome, SessionPlan
+from pytest_loop.core.model.rules import Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, format_bytes, format_count, list_names
 from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, measure_mutants
@@ -231,7 +231,10 @@ class ClusterSession:
         if plan is None:
             raise ClusterError(f"shard 1 ended with {answers[0].ending} before its items were known")
         for number, answer in enumerate(answers, 1):
-            if difference := find_plan_difference(answer.plan or SessionPlan(), plan):
+            difference = find_plan_difference(answer.plan, plan) if answer.plan else ""
+            if not difference and answer.plan_hash != answers[0].plan_hash:
+                difference = "it collected other items or rules"
+            if difference:
                 raise ClusterError(f"shard {number} does not belong to shard 1: {difference}")
         result = SessionResult(plan=plan, exit_status=0, ending="exit code 0")
         for number, answer in enumerate(answers):

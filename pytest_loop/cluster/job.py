@@ -63,7 +63,8 @@ class Job(Value):
 class Answer(Value):
     """The reply of a worker: `missing` pieces, a `refusal`, or the report of its session, which took `seconds`.
 
-    It `ended` so many seconds after the evaluation began, by the clock of the run.
+    It `ended` so many seconds after the evaluation began, by the clock of the run. A large `plan` is only in
+    the answer of the first shard.
     """
 
     missing: tuple[str, ...] = ()
@@ -72,6 +73,7 @@ class Answer(Value):
     seconds: float = 0.0
     ended: float = 0.0
     plan: SessionPlan | None = None
+    plan_hash: str = ""
     evidence: dict[str, Evidence] = Field(default_factory=dict)
     problems: dict[str, str] = Field(default_factory=dict)
     canaries: tuple[bool, ...] = ()

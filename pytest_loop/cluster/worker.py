@@ -29,6 +29,7 @@ from pytest_loop.cluster.tree import (
     remove_old_files,
     store_pieces,
 )
+from pytest_loop.core.judging.shards import hash_plan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import LoopError
@@ -39,6 +40,8 @@ from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store.signature import find_state_folder
 
 _MAX_NAMES = 3
+# A smaller plan travels with each answer, to say how it differs.
+_MAX_PLAN_ITEMS = 2_000
 
 
 def judge_shard(text: bytes, contents: Contents) -> bytes:
@@ -104,7 +107,12 @@ def _run_session(job: Job, tree: Path) -> Answer:
     started = time.time()
     result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
     outputs = read_outputs(tree, job.outputs, started)
-    return _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
+    answer = _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
+    if answer.plan is None:
+        return answer
+    is_first = job.order.shard is None or job.order.shard[0] == 1
+    plan = answer.plan if is_first or len(answer.plan.items) <= _MAX_PLAN_ITEMS else None
+    return answer.model_copy(update={"plan_hash": hash_plan(answer.plan), "plan": plan})
 
 
 def _run_share(job: Job, tree: Path) -> Answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -47,10 +49,10 @@ def divide_items(
     """
     costs = {name: sum(seconds.get(item, QUICK_SECONDS) for item in sorted(items)) for name, items in groups.items()}
     shards: list[list[str]] = [[] for _ in range(total)]
-    loads = [0.0] * total
+    loads = [(0.0, index) for index in range(total)]
     for name in sorted(groups, key=lambda name: (-costs[name], name)):
-        index = loads.index(min(loads))
-        loads[index] += costs[name]
+        load, index = loads[0]
+        heapq.heapreplace(loads, (load + costs[name], index))
         shards[index] += groups[name]
     return tuple(tuple(sorted(shard)) for shard in shards)
 
@@ -103,6 +105,17 @@ def find_plan_difference(plan: SessionPlan, expected: SessionPlan) -> str:
     if plan.items != expected.items:
         return f"it bound other rules to {_find_changed(plan.items, expected.items)}"
     return ""
+
+
+def hash_plan(plan: SessionPlan) -> str:
+    """Return a hash that plans without a difference share."""
+    rules = [
+        criteria.model_copy(update={"rules": tuple(sorted(criteria.rules, key=lambda rule: rule.id))})
+        for criteria in sorted(plan.criteria, key=lambda criteria: criteria.source)
+    ]
+    items, checks = dict(sorted(plan.items.items())), dict(sorted(plan.checks.items()))
+    text = SessionPlan(criteria=tuple(rules), items=items, checks=checks, shards=plan.shards).model_dump_json()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _collect_rules(plan: SessionPlan) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pytest_loop.core.judging.shards import (
     ShardEvidence,
     divide_items,
     find_exit_code,
+    hash_plan,
     list_failures,
     list_problems,
     merge_evidence,
@@ -56,6 +57,18 @@ def test_every_item_is_in_one_shard_whatever_the_order(total: int) -> None:
         item for items in GROUPS.values() for item in items
     )
     assert len(shards) == total
+
+
+def test_a_hash_ignores_the_order_of_items_and_rules_and_nothing_else() -> None:
+    rules = (*PLAN.criteria[0].rules, Rule(id="a.two", description="two"))
+    plan = PLAN.model_copy(
+        update={"criteria": (PLAN.criteria[0].model_copy(update={"rules": rules}),), "items": {"a::1": (), "b::1": ()}}
+    )
+    criteria = plan.criteria[0].model_copy(update={"rules": rules[::-1]})
+    mixed = plan.model_copy(update={"criteria": (criteria,), "items": dict(reversed(plan.items.items()))})
+    assert hash_plan(mixed) == hash_plan(plan)
+    changes = ({"criteria": ()}, {"items": {}}, {"checks": {}}, {"shards": ()})
+    assert len({hash_plan(plan.model_copy(update=change)) for change in (*changes, {})}) == 5
 
 
 def test_shards_of_one_session_have_no_problem() -> None:
