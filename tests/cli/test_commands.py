@@ -51,6 +51,14 @@ def test_status_names_the_process_of_an_active_run_and_marks_a_crashed_one(
     assert command("--loop-status=guide").get_lines()[0].startswith("guide · running (crashed) · ")
 
 
+def test_status_has_the_progress_of_workers(command: Command, make_run: MakeRun, hold_runs: HoldRuns) -> None:
+    make_run(steps=7).write_progress("3/8 shards on 4 workers, 12 kB sent")
+    hold_runs("guide")
+    lines = command("--loop-status").get_lines()
+    assert lines[1].startswith("now: pytest judges, for ")
+    assert lines[1].endswith(" · 3/8 shards on 4 workers, 12 kB sent")
+
+
 def test_status_of_a_finished_run_ends_with_its_result(command: Command, make_run: MakeRun) -> None:
     make_run(reason="iteration_limit")
     lines = command("--loop-status").get_lines()

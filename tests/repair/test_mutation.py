@@ -10,7 +10,13 @@ import pytest
 
 from pytest_loop.cli.mutate import main
 from pytest_loop.repair.mutation.mutants import make_mutants
-from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, MutationResult, measure_mutants
+from pytest_loop.repair.mutation.mutation_request import (
+    MutationError,
+    MutationRequest,
+    MutationResult,
+    measure_mutants,
+    merge_shares,
+)
 from pytest_loop.repair.python_source import PythonSource
 from tests.repair.conftest import Write, read_contents
 
@@ -125,6 +131,27 @@ def test_a_test_module_that_cannot_be_imported_is_named(write: Write) -> None:
     broken = {**PROJECT, "tests/test_shop.py": "import no_such_module_at_all\n"}
     with pytest.raises(MutationError, match=r"test_shop\.py cannot be imported: ModuleNotFoundError"):
         measure(write(broken))
+
+
+def test_shares_have_all_mutants_once(write: Write) -> None:
+    folder = write(PROJECT)
+    request = MutationRequest(folder=folder)
+    shares = [measure_mutants(request.model_copy(update={"share": (number, 3)})) for number in (1, 2, 3)]
+    whole = measure_mutants(request)
+    assert max(share.tried for share in shares) < whole.tried
+    assert merge_shares(shares).model_copy(update={"seconds": whole.seconds}) == whole
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [({"tests": 2}, "2 tests passed before any change, and 3 elsewhere"), ({"problem": "no test passes"}, "no test")],
+)
+def test_shares_with_other_tests_or_a_problem_are_no_result(fields: dict[str, object], message: str) -> None:
+    shares = [
+        MutationResult(mutants=4, tried=2, killed=2, tests=3).model_copy(update=change) for change in ({}, fields)
+    ]
+    with pytest.raises(MutationError, match=message):
+        merge_shares(shares)
 
 
 def test_the_command_prints_survivors_and_compares_the_score(

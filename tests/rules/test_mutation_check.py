@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.core.model.rules import Evidence, Outcome
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import CheckError
+from pytest_loop.repair.mutation.mutation_request import MutationRequest, MutationResult
 from pytest_loop.rules.checks.registry import InvalidCheckError, build_check
+from tests.rules.test_prepared_checks import OrderPlugin
 
 Run = Callable[..., list[str]]
 
@@ -55,3 +59,24 @@ def test_a_limit_may_have_a_unit(limit: object, seconds: float) -> None:
 def test_a_score_is_a_comparison(score: str) -> None:
     with pytest.raises(InvalidCheckError, match="expected a comparison with a number from 0 to 1"):
         build_check({"mutation": {"paths": ["a"], "score": score}})
+
+
+def test_a_shard_leaves_the_mutants_to_all_workers_and_uses_their_result(
+    pytester: pytest.Pytester, write_rule_file: Callable[..., Path]
+) -> None:
+    path = pytester.path.resolve()
+    (path / "shop.py").write_text(CODE)
+    write_rule_file("rules: [{id: bugs, description: bugs, check: {mutation: {paths: shop.py, tests: .}}}]")
+
+    def judge(order: SessionOrder) -> Evidence:
+        result = pytester.inline_run("-p", "no:randomly", "it.rules.yaml", plugins=[OrderPlugin(order)])
+        (report,) = (report for report in result.getreports("pytest_runtest_logreport") if report.when == "call")
+        return Evidence.model_validate(report.loop["evidence"])
+
+    deferred = judge(SessionOrder(shard=(1, 1)))
+    assert (deferred.outcome, deferred.text) == (Outcome.UNCHECKED, "its trials were not carried out")
+    request = MutationRequest.model_validate_json(deferred.trials)
+    assert (request.folder, request.paths, request.pytest_arguments) == (path, ("shop.py",), (str(path),))
+    measured = MutationResult(mutants=4, tried=4, killed=1, tests=1)
+    order = SessionOrder(trials={deferred.trials: measured.model_dump_json()})
+    assert judge(order).findings[0].found == "score 0.25: 1 of 4 mutants killed by 1 tests in 0.0 s"
