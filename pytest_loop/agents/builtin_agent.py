@@ -19,8 +19,10 @@ from pytest_loop.core.model.run_state import Usage
 from pytest_loop.core.model.vocabulary import BUILTIN
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
+from pytest_loop.errors import LoopError
 from pytest_loop.processes.child import CannotStartError, Command, run_command
-from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
+from pytest_loop.repair.engine_process import RunShares
+from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult, merge_shares
 
 DEFAULT_SECONDS = 45.0
 _SHOWN_LINES = 5
@@ -102,6 +104,14 @@ class BuiltinAgent:
 
         show(f"searching for small edits of the code, for at most {seconds:g} s")
         result = search_edits(task, root, seconds, watch, self.name, show)
+        if result.end_reason == "time" and task.run_shares is not None:
+            show(f"searching on workers, for at most {seconds:g} s")
+            try:
+                result = merge_shares(_search_shares(task, task.run_shares, root, seconds))
+            except AgentError:
+                raise
+            except LoopError as error:
+                report(f"not searched on workers: {error}")
         self._searches[key] = (seconds, result.end_reason)
         for line in render_report(result):
             report(line)
@@ -123,15 +133,7 @@ def search_edits(
 
     `report` is called with the plan of the search.
     """
-    repair_request = RepairRequest(
-        folder=root,
-        pytest_arguments=(*_WITHOUT_THIS_PLUGIN, *task.session_arguments),
-        allow=task.editable,
-        failing=task.failing_tests,
-        seconds=seconds,
-        seconds_after_green=min(_SECONDS_AFTER_GREEN, seconds / 4),
-        localise_only=localise_only,
-    )
+    repair_request = _make_request(task, root, seconds).model_copy(update={"localise_only": localise_only})
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
         folder = Path(home)  # the project's own folder could replace installed modules
         request_file, result_file = folder / "request.json", folder / "result.jsonl"
@@ -147,6 +149,23 @@ def search_edits(
         raise AgentError(
             f"the search for an edit ended without a result (exit code {command_result.exit_code}): {output}"
         ) from None
+
+
+def _make_request(task: RepairTask, root: Path, seconds: float) -> RepairRequest:
+    return RepairRequest(
+        folder=root,
+        pytest_arguments=(*_WITHOUT_THIS_PLUGIN, *task.session_arguments),
+        allow=task.editable,
+        failing=task.failing_tests,
+        seconds=seconds,
+        seconds_after_green=min(_SECONDS_AFTER_GREEN, seconds / 4),
+    )
+
+
+def _search_shares(task: RepairTask, run_shares: RunShares, root: Path, seconds: float) -> list[RepairResult]:
+    """Return the result of each worker, which tries a share of the edits."""
+    texts = run_shares(ENGINE, _make_request(task, root, seconds).model_dump_json())
+    return [RepairResult.model_validate_json(text.splitlines()[-1]) for text in texts]
 
 
 @dataclass

@@ -15,6 +15,7 @@ from pytest_loop.core.model.run_state import Blocked, Usage
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.fence import Fence
+from pytest_loop.repair.engine_process import RunShares
 
 DEFAULT_TIMEOUT = 1800.0
 DEFAULT_SILENCE = 600.0
@@ -53,7 +54,7 @@ class RepairTask:
 
     `failing_tests` are node ids, `editable` are patterns of files that may be edited, `remedies` are commands that may
     fix failing rules. `attempt` calls a function, and returns whether the score rose and no further rule fails;
-    otherwise it reverts the function's edits.
+    otherwise it reverts the function's edits. `run_shares` divides trials among the workers of a cluster.
     """
 
     session_arguments: tuple[str, ...]
@@ -62,6 +63,7 @@ class RepairTask:
     files_hash: str
     remedies: tuple[Remedy, ...]
     attempt: Callable[[Callable[[], None]], bool]
+    run_shares: RunShares | None = None
 
 
 @dataclass(frozen=True)

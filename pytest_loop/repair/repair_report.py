@@ -89,6 +89,7 @@ def _make_patch(edit: PlausibleEdit, folder: Path) -> Patch:
         diff="".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines),
         fixed=edit.fixed,
         remaining=edit.remaining,
+        rank=edit.sort_key,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,6 +31,8 @@ class RepairRequest(_Frozen):
     """Time to search for alternatives after the first edit that turns all tests green."""
     workers: int | None = Field(default=None, ge=1)
     localise_only: bool = False
+    share: tuple[int, int] = (1, 1)
+    """The number of the share of the edits that is tried, and how many shares there are."""
 
 
 class SuspiciousLine(_Frozen):
@@ -52,6 +55,8 @@ class Patch(_Frozen):
     diff: str
     fixed: tuple[str, ...]
     remaining: tuple[str, ...] = ()
+    rank: tuple[float, ...] = ()
+    """Sorts the edits of one round, best first."""
 
 
 class SearchPlan(_Frozen):
@@ -84,3 +89,18 @@ class RepairResult(_Frozen):
     """One of: green, partly green, exhausted, time, candidates, asked, localised, nothing fails, held back,
     no tests, nothing to edit."""
     problem: str = ""
+
+
+def merge_shares(shares: Sequence[RepairResult]) -> RepairResult:
+    """Return the edits of the best share, the alternatives of all, and the number of all trials."""
+    best = min(shares, key=lambda share: (not share.steps, len(share.remaining), *(step.rank for step in share.steps)))
+    is_out_of_time = not best.steps and any(share.end_reason == "time" for share in shares)
+    return best.model_copy(
+        update={
+            "patches": tuple(sorted((patch for share in shares for patch in share.patches), key=lambda it: it.rank)),
+            "tried": sum(share.tried for share in shares),
+            "crash_count": sum(share.crash_count for share in shares),
+            "seconds": max(share.seconds for share in shares),
+            "end_reason": "time" if is_out_of_time else best.end_reason,
+        }
+    )

@@ -36,7 +36,7 @@ class PlausibleEdit:
         return not self.remaining
 
     @property
-    def sort_key(self) -> tuple[object, ...]:
+    def sort_key(self) -> tuple[float, ...]:
         """Sort edits by most fixed tests, then those that remove no behaviour, then fewest tokens, score and rank."""
         candidate = self.candidate
         return -len(self.fixed), candidate.is_deletion, candidate.tokens, -candidate.score, self.rank

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Protocol
 
 from pytest_loop.repair.candidates import DuplicateFilter, EditCandidate
 from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
+from pytest_loop.repair.repair_request import RepairRequest
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, SearchState
 
@@ -59,7 +62,7 @@ class TrialLoop:
 
     def run(self, candidates: Iterable[EditCandidate], trial: Trial) -> str:
         """Try the candidates; return why the search ended."""
-        self._untried = _filter_candidates(candidates)
+        self._untried = _filter_candidates(candidates, self._request)
         self._deadline = time.monotonic() + self.seconds_left
         while True:
             if reason := self._find_end_reason():
@@ -132,10 +135,17 @@ class TrialLoop:
         return "partly green" if self._state.plausible_edits else ""
 
 
-def _filter_candidates(candidates: Iterable[EditCandidate]) -> Iterator[RankedCandidate]:
-    """Yield the candidates that parse and differ from all earlier ones."""
+def _filter_candidates(candidates: Iterable[EditCandidate], request: RepairRequest) -> Iterator[RankedCandidate]:
+    """Yield the candidates of the requested share that parse and differ from all earlier ones."""
     duplicates = DuplicateFilter()
+    number, total = request.share
     for rank, candidate in enumerate(candidates):
         tree = duplicates.parse_if_new(candidate)
-        if tree is not None:
+        if tree is not None and (total == 1 or _hash_edit(candidate, request.folder) % total == number - 1):
             yield RankedCandidate(rank, candidate, tree)
+
+
+def _hash_edit(candidate: EditCandidate, folder: Path) -> int:
+    """Return a number that is the same in every copy of the project, whatever the order of candidates there."""
+    path = candidate.source.path.relative_to(folder.resolve()).as_posix()
+    return zlib.crc32(repr((path, sorted((edit.start, edit.end, edit.text) for edit in candidate.edits))).encode())

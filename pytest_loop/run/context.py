@@ -10,6 +10,7 @@ from typing import Any
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.core.text.wording import name_step
+from pytest_loop.repair.engine_process import RunShares
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.result import BaselineResult
@@ -30,7 +31,8 @@ class RunContext:
     `project` are the project's files, sealed also if the run writes a document. `ask_user` is None if there is no user
     to ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`,
     `project_notes` and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out
-    files. `baseline_result` is None unless this process took it.
+    files. `baseline_result` is None unless this process took it. `run_shares` divides trials among the workers of a
+    cluster.
     """
 
     settings: Settings
@@ -54,6 +56,7 @@ class RunContext:
     fence: RunFence = field(default_factory=RunFence)
     clean_room: CleanRoom | None = None
     baseline_result: BaselineResult | None = None
+    run_shares: RunShares | None = None
 
     def make_watch(self, should_continue: Callable[[], bool], workspace: Path | None = None) -> Watch:
         """Return the limits under which agents work in a folder, or in the project."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.repair.engine_process import RunShares
+from pytest_loop.session.runner import SessionStoppedError
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MAX_SUSPECTS = 5
@@ -25,6 +27,7 @@ class RepairAttempts:
     project: SealedFiles
     state: RunState
     evaluate: Callable[[], Evaluation]
+    run_shares: RunShares | None = None
     _best: Evaluation | None = None
 
     def build_task(self) -> RepairTask:
@@ -43,7 +46,14 @@ class RepairAttempts:
             files_hash=self.project.digest,
             remedies=tuple(dict.fromkeys(rule.remedy for rule in rules if rule.remedy)),
             attempt=self._attempt,
+            run_shares=self._run_shares if self.run_shares else None,
         )
+
+    def _run_shares(self, engine: str, request: str) -> Sequence[str]:
+        try:
+            return self.run_shares(engine, request) if self.run_shares else ()
+        except SessionStoppedError as error:
+            raise StopRequestedError(str(error)) from None
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         """Keep the edits of an action if the score rises and no further rule fails; return whether they were kept."""

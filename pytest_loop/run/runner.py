@@ -26,6 +26,7 @@ from pytest_loop.inference.project_context import FILES, extract_context, render
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.inference.workflow import Workflow
 from pytest_loop.processes import process_marks
+from pytest_loop.repair.engine_process import RunShares
 from pytest_loop.run import restore, worktree
 from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
@@ -60,6 +61,7 @@ class Runner:
     sessions: SessionFactory
     make_steps: Callable[[RunState, RunContext], Steps] = lambda _state, _context: RunSteps()
     redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
+    _run_shares: RunShares | None = None
 
     @cached_property
     def agents(self) -> AgentFactory:
@@ -114,7 +116,7 @@ class Runner:
                 def rebuild_context(state: RunState) -> RunContext:
                     fence = plan_fence(self.settings, store.root, project, state)
                     session = self._make_judging_session(state, files, reporter, fence, project, cleanup)
-                    return replace(context, session=session, fence=fence)
+                    return replace(context, session=session, fence=fence, run_shares=self._run_shares)
 
                 driver = Driver(state, machine, steps, store, context, reporter.report_event, rebuild_context)
                 return self._drive(driver, reporter)
@@ -199,6 +201,7 @@ class Runner:
             fence=fence,
             clean_room=self._open_clean_room(state, files, project, fence, cleanup),
             baseline_result=self._redact_baseline_result(),
+            run_shares=self._run_shares,
         )
 
     def _redact_baseline_result(self) -> BaselineResult | None:
@@ -245,7 +248,7 @@ class Runner:
             cluster = ClusterSession(local, project, address, self.console.print_line)
             cluster.on_progress = files.write_progress
             cluster.connect()
-            session = cluster
+            session, self._run_shares = cluster, cluster.run_shares
             cleanup.callback(cluster.close)
         return RedactedSession(session, self.redact)
 

@@ -74,7 +74,7 @@ class StepContext:
         return Evaluator(self.run, self.state, self.should_continue, self.record.add_usage, manifest)
 
     def make_repair(self) -> RepairAttempts:
-        return RepairAttempts(self.run.project, self.state, self.make_evaluator().evaluate_rules)
+        return RepairAttempts(self.run.project, self.state, self.make_evaluator().evaluate_rules, self.run.run_shares)
 
     def ask(
         self,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import BuiltinAgent, apply_patch
+from pytest_loop.agents.builtin_agent import ENGINE, BuiltinAgent, apply_patch
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import (
     AgentError,
@@ -19,7 +19,9 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.repair.repair_request import Patch
+from pytest_loop.errors import LoopError
+from pytest_loop.repair.engine_process import RunShares
+from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
 
 PRICES = """
 def discounted(amount, percent):
@@ -61,8 +63,9 @@ def ask(
     remedies: tuple[Remedy, ...] = (),
     attempt: Callable[[Callable[[], None]], bool] = lambda _: False,
     watch: Watch | None = None,
+    run_shares: RunShares | None = None,
 ) -> str:
-    case = RepairTask(("-p", "no:cacheprovider"), failing, (), "hash", remedies, attempt)
+    case = RepairTask(("-p", "no:cacheprovider"), failing, (), "hash", remedies, attempt, run_shares)
     return agent.answer(AgentRequest("REFINE", "", root, repair_task=case), watch or Watch()).report
 
 
@@ -95,6 +98,50 @@ def test_a_search_without_result_is_not_repeated(project: Path) -> None:
     assert (project / "prices.py").read_text() == before
     again = ask(agent, project, ("test_prices.py::test_discounted",))
     assert "nothing is left to try with these files" in again
+
+
+@pytest.fixture
+def large_project(project: Path) -> Path:
+    """A project with more edits than fit into a second, of which none helps."""
+    functions = "".join(f"def f{number}(a):\n    return a * {number} + a\n\n\n" for number in range(500))
+    (project / "prices.py").write_text(functions)
+    values = "[getattr(prices, f'f{number}')(2) for number in range(500)]"
+    (project / "test_prices.py").write_text(f"import prices\n\ndef test_it():\n    assert {values} == 'never'\n")
+    return project
+
+
+def test_a_search_out_of_time_goes_on_at_workers(large_project: Path) -> None:
+    path = large_project / "prices.py"
+    before, requests = path.read_text(), list[RepairRequest]()
+
+    def run_shares(engine: str, request: str) -> list[str]:
+        assert engine == ENGINE
+        requests.append(RepairRequest.model_validate_json(request))
+        patch = Patch(
+            path="prices.py",
+            line=2,
+            template="const",
+            description="line 2",
+            before=before,
+            after=before.replace("* 0", "* 9"),
+            diff="",
+            fixed=requests[0].failing,
+        )
+        results = RepairResult(tried=30, end_reason="time"), RepairResult(tried=40, steps=(patch,), end_reason="green")
+        return [f'{{"kind": "plan"}}\n{result.model_dump_json()}\n' for result in results]
+
+    report = ask(BuiltinAgent(seconds=0.01), large_project, ("test_prices.py::test_it",), run_shares=run_shares)
+    assert (requests[0].folder, requests[0].seconds, len(requests)) == (large_project, 0.01, 1)
+    assert "70 edits tried in" in report
+    assert path.read_text() == before.replace("* 0", "* 9")
+
+
+def test_a_search_that_workers_cannot_do_ends_as_it_is(large_project: Path) -> None:
+    def run_shares(_engine: str, _request: str) -> list[str]:
+        raise LoopError("no worker is left")
+
+    report = ask(BuiltinAgent(seconds=0.01), large_project, ("test_prices.py::test_it",), run_shares=run_shares)
+    assert "not searched on workers: no worker is left" in report
 
 
 def test_no_search_without_failing_tests(project: Path) -> None:

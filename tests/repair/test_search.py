@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.repair.repair_request import merge_shares
 from tests.repair.conftest import Repair, Write, make_command, make_environment, read_contents, read_result
 
 TWO_BUGS = {
@@ -114,6 +116,30 @@ def test_same_request_finds_the_same_patches(write: Write, repair: Repair) -> No
     first, second = (repair(folder, **request) for _ in range(2))
     assert [patch.after for patch in first.patches] == [patch.after for patch in second.patches] != []
     assert first.tried == second.tried
+
+
+def test_shares_try_each_edit_once_in_every_copy_of_a_project(write: Write, repair: Repair, tmp_path: Path) -> None:
+    code = "def total(a, b):\n    if a > 3:\n        return a + b\n    return a * b\n"
+    tests = "from shop import total\n\ndef test_it():\n    assert total(1, 2) == 'never'\n"
+    folder = write({"shop.py": code, "test_it.py": tests})
+    whole = repair(folder)
+    copies = [Path(shutil.copytree(folder, tmp_path / f"copy{number}")) for number in (1, 2)]
+    shares = [repair(copy, share=[number, 2]) for number, copy in enumerate(copies, 1)]
+    assert {share.end_reason for share in (whole, *shares)} == {"exhausted"}
+    assert sum(share.tried for share in shares) == merge_shares(shares).tried == whole.tried
+    assert 0 < shares[0].tried < whole.tried
+
+
+def test_the_best_share_has_the_steps(write: Write, repair: Repair) -> None:
+    code = {"shop.py": "def total(a, b):\n    return a - b\n"}
+    tests = "from shop import total\n\ndef test_it():\n    assert (total(1, 2), total(5, 3)) == (3, 8)\n"
+    folder = write({**code, "test_it.py": tests})
+    whole = repair(folder, seconds_after_green=10.0)
+    shares = [repair(folder, share=[number, 3], seconds_after_green=10.0) for number in (1, 2, 3)]
+    assert any(not share.steps for share in shares)
+    for merged in (merge_shares(shares), merge_shares(shares[::-1])):
+        assert (merged.steps[0].after, merged.remaining) == (whole.steps[0].after, ())
+        assert merged.end_reason == "green"
 
 
 def test_search_ends_at_once_if_no_test_fails(write: Write, repair: Repair) -> None:

@@ -67,7 +67,7 @@ def test_a_hash_ignores_the_order_of_items_and_rules_and_nothing_else() -> None:
     criteria = plan.criteria[0].model_copy(update={"rules": rules[::-1]})
     mixed = plan.model_copy(update={"criteria": (criteria,), "items": dict(reversed(plan.items.items()))})
     assert hash_plan(mixed) == hash_plan(plan)
-    changes = ({"criteria": ()}, {"items": {}}, {"checks": {}}, {"shards": ()})
+    changes: tuple[dict[str, object], ...] = ({"criteria": ()}, {"items": {}}, {"checks": {}}, {"shards": ()})
     assert len({hash_plan(plan.model_copy(update=change)) for change in (*changes, {})}) == 5
 
 
