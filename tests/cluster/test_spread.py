@@ -177,6 +177,35 @@ def test_mutate_has_the_same_result_on_workers(shop: Path) -> None:
     assert there.model_copy(update={"seconds": here.seconds}) == here
 
 
+@pytest.mark.thorough
+def test_mutants_of_a_killed_worker_are_counted_once(shop: Path, tmp_path: Path) -> None:
+    """The first engine kills the worker that started it, once."""
+    request = MutationRequest(folder=shop, pytest_arguments=("tests",))
+    here, marker = measure_mutants(request), tmp_path / "killed"
+    (shop / "conftest.py").write_text(
+        f"""
+import os
+from pathlib import Path
+try:
+    Path({str(marker)!r}).touch(exist_ok=False)
+    os.kill(os.getppid(), 9)
+except FileExistsError:
+    pass
+"""
+    )
+    with open_shares(shop, "local:2", 60.0, print) as run_shares:
+        there = measure_mutants(request, run_shares)
+    assert marker.exists()
+    assert there.model_copy(update={"seconds": here.seconds}) == here
+
+
+def test_nothing_of_a_cluster_is_imported_without_one() -> None:
+    modules = "pytest_loop.cli.mutate, pytest_loop.cli.start, pytest_loop.run.runner, pytest_loop.agents.builtin_agent"
+    names = "[name for name in sys.modules if name.startswith(('pytest_loop.cluster', 'distributed', 'dask'))]"
+    command = [sys.executable, "-c", f"import sys, {modules}; print({names})"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_outputs_stay_in_their_place_and_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / "project"
     project.mkdir()
