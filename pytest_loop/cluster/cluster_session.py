@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from statistics import median
 
-from pytest_loop.cluster.job import (
-    Answer,
-    FencePlan,
-    Job,
-    Piece,
-    describe_environment,
-    find_shadowing_distributions,
-    list_modules,
-)
+from pytest_loop.cluster.dispatcher import Dispatcher, Workers
+from pytest_loop.cluster.job import Answer, Job, pack
 from pytest_loop.cluster.outputs import write_outputs
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
-from pytest_loop.cluster.worker import judge_shard
+from pytest_loop.cluster.sender import Sender
 from pytest_loop.core.judging.shards import find_plan_difference
 from pytest_loop.core.model.evaluation import ClusterWork, ShardRun
 from pytest_loop.core.model.rules import Outcome
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.text.wording import PrintLine, format_bytes, format_count, list_names
+from pytest_loop.core.text.wording import PrintLine, format_bytes, format_count
 from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, measure_mutants
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionStoppedError, SubprocessSession
-from pytest_loop.workspace.file_scan import read_entry, scan_files
-from pytest_loop.workspace.file_tree import FileEntry, FileKind
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MAX_SIZE = 1 << 30
-# Fields that stay in this process: its judge, and the results that it keeps.
-_LOCAL_FIELDS: dict[str, object] = {"judge_address": "", "judge_key": "", "cached_evidence": {}, "can_reuse": False}
-_POLL_SECONDS = 0.1
-_GRACE_SECONDS = 30.0
-_MAX_TRIES = 4
+_MAX_SHARDS_PER_SLOT = 4
 
 
 @dataclass
@@ -56,20 +40,24 @@ class ClusterSession:
     address: str
     print_line: PrintLine
     open_pool: Callable[[str], Pool] = open_pool
+    builds_environments: bool = False
     on_progress: Callable[[str], None] = lambda _text: None
-    _started: float = field(default=0.0, init=False)
-    _sent_bytes: int = field(default=0, init=False)
-    _pool: Pool | None = field(default=None, init=False)
-    _entries: Mapping[str, FileEntry] = field(default_factory=dict, init=False)
-    _loss_reason: str = field(default="", init=False)
+    sent_bytes: int = field(default=0, init=False)
+    _overhead: float = field(default=0.0, init=False)
     _printed: set[str] = field(default_factory=set, init=False)
     _reviewed: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._sender = Sender(self.local, self.project, self.builds_environments)
+        self._workers = Workers(self.address, lambda address: self.open_pool(address), self.print_line)
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         if extra or _needs_this_process(order) or order.manifest in self._reviewed:
             return self.local.evaluate(order, *extra)
         try:
-            answers = self._judge_shards(self._make_job(order))
+            job = self._sender.make_job(order)
+            outputs = tuple(self.project.scope.outputs) if order.manifest else ()
+            answers = self._judge_shards(job.model_copy(update={"outputs": outputs}))
             result = self._merge(answers, has_canary=bool(order.canary))
             self._check_cases(order, result)
             for answer in answers:
@@ -85,143 +73,58 @@ class ClusterSession:
         """Return the result of each worker's share of trials; raise `ClusterError` if a share has none."""
         if self.address.startswith("local:"):  # its workers share the processors of this machine
             request = json.dumps(json.loads(request) | {"workers": 1})
-        job = self._make_job(SessionOrder()).model_copy(update={"engine": engine, "trials": request})
+        job = self._sender.make_job(SessionOrder()).model_copy(update={"engine": engine, "trials": request})
         return [answer.trials for answer in self._judge_shards(job)]
 
     def connect(self) -> None:
         """Connect to the workers; raise `ClusterError` if there are none."""
-        self._pool = self.open_pool(self.address)
+        self._workers.connect()
 
     def close(self) -> None:
         """Leave the workers."""
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        self._workers.close()
 
     def _print_once(self, text: str) -> None:
         if text not in self._printed:
             self._printed.add(text)
             self.print_line(text)
 
-    def _make_job(self, order: SessionOrder) -> Job:
-        """Return the job of all shards; raise `ClusterError` for a project that cannot be sent."""
-        root = self.project.root
-        entries = self._entries = scan_files(root, self.project.scope, self.project.start).entries
-        unreadable = [path for path, entry in entries.items() if entry.kind not in (FileKind.FILE, FileKind.LINK)]
-        if unreadable := unreadable + [path for path, entry in entries.items() if not entry.digest]:
-            raise ClusterError(f"{list_names(unreadable, 3)} cannot be read")
-        modules = list_modules(entries)
-        if installed := sorted(set(find_shadowing_distributions(root, modules))):
-            raise ClusterError(f"{list_names(installed, 3)} is installed, and would be judged in place of the project")
-        fence, folder = self.local.fence, self.local.folder.resolve()
-        if not folder.is_relative_to(root.resolve()):
-            raise ClusterError(f"{folder} is not in the project")
-        return Job(
-            root=str(root),
-            folder=folder.relative_to(root.resolve()).as_posix(),
-            pieces={
-                path: Piece(kind=entry.kind.value, digest=entry.digest, mode=entry.mode, size=entry.size)
-                for path, entry in entries.items()
-            },
-            sealed=tuple(path for path in self.project.list_sealed_files() if path in entries),
-            arguments=self.local.arguments,
-            timeout=self.local.timeout,
-            order=self.local.history.extend_order(order).model_copy(update=_LOCAL_FIELDS),
-            fence=FencePlan(tool=fence.tool.value, read_only=fence.read_only, writable=fence.writable)
-            if fence is not None
-            else None,
-            environment=describe_environment(),
-            modules=modules,
-            outputs=tuple(self.project.scope.outputs) if order.manifest else (),
-        )
-
     # -- workers
 
     def _judge_shards(self, job: Job) -> list[Answer]:
-        """Return the answer of each shard; lost shards are judged again by the remaining workers."""
-        answers: dict[int, Answer] = {}
-        pool = self._pool = self._pool or self.open_pool(self.address)
-        total, contents = pool.size, dict[str, bytes]()
-        self._started, self._sent_bytes = time.monotonic(), 0
-        for attempt in range(_MAX_TRIES):
-            open_shards = [number for number in range(1, total + 1) if number not in answers]
-            lost, missing = self._run_round(job, total, open_shards, contents, answers)
-            if len(answers) == total:
-                return [answers[number] for number in sorted(answers)]
-            contents.update(self._read_pieces(job, missing))
-            if lost:
-                self.close()
-                if attempt + 1 < _MAX_TRIES:
-                    self._pool = self.open_pool(self.address)
-        raise ClusterError(f"a shard was lost {_MAX_TRIES} times: {self._loss_reason}")
-
-    def _run_round(
-        self, job: Job, total: int, numbers: Iterable[int], contents: dict[str, bytes], answers: dict[int, Answer]
-    ) -> tuple[int, set[str]]:
-        """Judge these shards at once; return how many were lost, and the hashes of pieces that workers lack."""
-        if self._pool is None:
-            raise ClusterError("there are no workers any more")
-        futures: dict[Future[bytes], int] = {}
-        lost, missing = 0, set[str]()
-        for number in numbers:
-            order = job.order.model_copy(update={"shard": (number, total)})
-            text = job.model_copy(update={"order": order}).model_dump_json().encode()
-            self._sent_bytes += len(text) + sum(map(len, contents.values()))
-            try:
-                futures[self._pool.executor.submit(judge_shard, text, contents)] = number
-            except Exception as error:
-                lost += 1
-                self._loss_reason = str(error)
-        ended = self._wait(futures, total)
-        for future, number in futures.items():
-            if not future.done() or future.cancelled() or future.exception() is not None:
-                lost += 1
-                self._loss_reason = str(future.exception()) if future.done() and not future.cancelled() else "no answer"
-                continue
-            answer = Answer.model_validate_json(future.result())
-            if answer.refusal:
-                raise ClusterError(f"{answer.worker}: {answer.refusal}")
-            missing.update(answer.missing)
-            if not answer.missing:
-                answers[number] = answer.model_copy(update={"ended": ended[future]})
-        return lost, missing
-
-    def _wait(self, futures: dict[Future[bytes], int], total: int) -> dict[Future[bytes], float]:
-        """Wait for the shards, and return when each of them ended, in seconds since the evaluation began."""
-        ended: dict[Future[bytes], float] = {}
-        deadline = time.monotonic() + self.local.timeout + _GRACE_SECONDS
-        pending = set(futures)
+        slots = len(self._workers.list_slots()) or 1
+        total = slots if job.engine else self._choose_total(slots, job.order)
+        shown = ""
 
         def describe() -> str:
-            done = f"{total - len(pending)}/{format_count(total, 'shard')}"
-            return f"{done} on {format_count(total, 'worker')}, {format_bytes(self._sent_bytes)} sent"
+            done = f"{len(dispatcher.answers)}/{format_count(total, 'shard')}"
+            return f"{done} on {format_count(slots, 'worker')}, {format_bytes(dispatcher.sent_bytes)} sent"
 
-        shown = ""
-        with self.local.show_progress("running tests", describe):
-            while pending and time.monotonic() < deadline:
-                if not self.local.should_continue():
-                    self.on_progress("")
-                    self.close()
-                    raise SessionStoppedError("the evaluation was stopped on request")
-                if shown != (shown := describe()):
-                    self.on_progress(shown)
-                done, pending = wait(pending, _POLL_SECONDS, FIRST_COMPLETED)
-                ended |= dict.fromkeys(done, time.monotonic() - self._started)
-        self.on_progress("")
-        return ended
+        def check() -> None:
+            nonlocal shown
+            if not self.local.should_continue():
+                self.close()
+                raise SessionStoppedError("the evaluation was stopped on request")
+            if shown != (shown := describe()):
+                self.on_progress(shown)
 
-    def _read_pieces(self, job: Job, digests: set[str]) -> dict[str, bytes]:
-        """Read files by their hashes; raise `ClusterError` if one has changed since the scan."""
-        entries = self._entries
-        paths = {piece.digest: path for path, piece in job.pieces.items()}
-        contents = {}
-        for digest in digests:
-            path = paths[digest]
-            data = read_entry(Path(job.root), path, entries[path], MAX_SIZE)
-            if data is None:
-                raise ClusterError(f"{path} changed while it was sent")
-            contents[digest] = data
-        return contents
+        dispatcher = Dispatcher(self._workers, pack(job), total, self.local.timeout, self._sender.read_pieces, check)
+        try:
+            with self.local.show_progress("running tests", describe):
+                answers = dispatcher.judge()
+        finally:
+            self.sent_bytes = dispatcher.sent_bytes
+            self.on_progress("")
+        if not job.engine:
+            tests = [sum(piece.seconds for piece in answer.evidence.values()) for answer in answers]
+            self._overhead = median(answer.seconds - spent for answer, spent in zip(answers, tests, strict=True))
+        return answers
+
+    def _choose_total(self, slots: int, order: SessionOrder) -> int:
+        """Return how many shards pay: more than there are slots only if their start takes a tenth of them."""
+        seconds = sum(order.durations.values()) / slots
+        pays = seconds / (10 * self._overhead) if self._overhead > 0 else 1
+        return slots * max(1, min(_MAX_SHARDS_PER_SLOT, int(pays)))
 
     # -- results
 
@@ -254,7 +157,7 @@ class ClusterSession:
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
             result.output += answer.output
         result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
-        result.cluster = ClusterWork(shards=tuple(map(_make_shard_run, answers)), sent_bytes=self._sent_bytes)
+        result.cluster = ClusterWork(shards=tuple(map(_make_shard_run, answers)), sent_bytes=self.sent_bytes)
         return result
 
     def _add_trials(self, order: SessionOrder, result: SessionResult) -> SessionOrder:

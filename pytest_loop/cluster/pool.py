@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from pytest_loop.cluster.worker import ignore_interrupts
 from pytest_loop.errors import LoopError
 
 _CONNECT_SECONDS = 10
+_POLL_SECONDS = 0.2
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss)://\S+")
 
@@ -23,13 +27,26 @@ class ClusterError(LoopError):
     """The workers cannot be used; the text says why."""
 
 
+@dataclass(frozen=True)
+class Slot:
+    """A place for one shard at a time, at the worker with this name; workers of this machine have none."""
+
+    name: str
+    executor: Executor
+
+
 @dataclass
 class Pool:
-    """An executor, the number of its workers, and how to end it."""
+    """An executor, the number of its workers, and how to end it; `find_slots` lists what can work now."""
 
     executor: Executor
     size: int
     close: Callable[[], None] = field(repr=False)
+    find_slots: Callable[[], list[Slot]] | None = field(default=None, repr=False)
+
+    def list_slots(self) -> list[Slot]:
+        """Return a slot for each shard that can be judged at once; raise an error if the workers cannot be reached."""
+        return self.find_slots() if self.find_slots else [Slot("", self.executor)] * self.size
 
 
 def open_pool(address: str) -> Pool:
@@ -38,27 +55,89 @@ def open_pool(address: str) -> Pool:
         size = int(match[1])
         executor = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=ignore_interrupts)
         return Pool(executor, size, lambda: _end_processes(executor))
+    if address.startswith("ssh:"):
+        return _start_hosts(Path(address.removeprefix("ssh:")))
     if not _ADDRESS.fullmatch(address):
         raise ClusterError(
-            f"--loop-cluster: expected tcp://HOST:PORT of a Dask scheduler or local:N, found {address!r}"
+            f"--loop-cluster: expected tcp://HOST:PORT of a Dask scheduler, ssh:FILE or local:N, found {address!r}"
         )
     return _connect(address)
 
 
-def _connect(address: str) -> Pool:
+def _start_hosts(path: Path) -> Pool:
+    """Start workers over SSH on the hosts of a file, and a scheduler on the first; a line is HOST or HOST PYTHON."""
     try:
-        distributed: Any = importlib.import_module("distributed")
+        lines = [line.partition("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClusterError(f"--loop-cluster: cannot read the hosts in {path}: {error}") from None
+    hosts = [(words[0], words[1] if words[1:] else sys.executable) for words in lines if words]
+    if not hosts:
+        raise ClusterError(f"--loop-cluster: {path} names no host: write one on each line")
+    names, interpreters = zip(hosts[0], *hosts, strict=True)
+    try:
+        cluster = _import_dask().SSHCluster(
+            [*names],
+            connect_options={"connect_timeout": _CONNECT_SECONDS},
+            scheduler_options={"port": 0, "dashboard": False},
+            remote_python=[*interpreters],
+        )
+    except Exception as error:
+        text = f"{error or type(error).__name__}"
+        raise ClusterError(f"--loop-cluster: cannot start workers on the hosts in {path}: {text}") from None
+    try:
+        pool = _connect(cluster.scheduler_address)
+    except ClusterError:
+        cluster.close()
+        raise
+    close = pool.close
+
+    def close_hosts() -> None:
+        close()
+        with suppress(Exception):
+            cluster.close(timeout=_CONNECT_SECONDS)
+
+    return replace(pool, close=close_hosts)
+
+
+def _import_dask() -> Any:
+    try:
+        return importlib.import_module("distributed")
     except ImportError:
         raise ClusterError("--loop-cluster needs Dask: pip install 'pytest-agent-loop[cluster]'") from None
+
+
+def _connect(address: str) -> Pool:
+    distributed = _import_dask()
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-        size = len(client.scheduler_info(n_workers=-1)["workers"])
     except Exception as error:
         raise ClusterError(f"--loop-cluster: cannot connect to {address}: {error or type(error).__name__}") from None
+    size, deadline = 0, time.monotonic() + _CONNECT_SECONDS
+    with suppress(OSError):
+        while not (size := len(_list_threads(client))) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
     if size == 0:
-        client.close()
+        _disconnect(client)
         raise ClusterError(f"--loop-cluster: {address} has no workers: start some with dask worker {address}")
-    return Pool(client.get_executor(pure=False, retries=2), size, lambda: _disconnect(client))
+    executors: dict[str, Executor] = {}
+
+    def find_slots() -> list[Slot]:
+        names = _list_threads(client)
+        for name in names:
+            if name not in executors:
+                executors[name] = client.get_executor(workers=[name], allow_other_workers=False, pure=False)
+        return [Slot(name, executors[name]) for name in names]
+
+    return Pool(client.get_executor(pure=False, retries=2), size, lambda: _disconnect(client), find_slots)
+
+
+def _list_threads(client: Any) -> list[str]:
+    """Return the address of each worker, as often as it has threads; one of each worker first."""
+    if client.status != "running":
+        raise ConnectionError("the scheduler cannot be reached")
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    threads = [(number, name) for name, worker in workers.items() for number in range(worker["nthreads"])]
+    return [name for _, name in sorted(threads)]
 
 
 def _disconnect(client: Any) -> None:

@@ -1,4 +1,4 @@
-"""Judge one shard on a worker: rebuild the tree, run a cold and fenced session, and return its evidence."""
+"""Judge one shard on a worker: update the tree, run a cold and fenced session, and return its evidence."""
 
 from __future__ import annotations
 
@@ -6,50 +6,67 @@ import json
 import os
 import platform
 import signal
-import tempfile
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+from pytest_loop.cluster.environment import BuildError, build_environment
 from pytest_loop.cluster.job import (
     Answer,
     FencePlan,
     Job,
+    Project,
     describe_environment,
     find_differences,
     find_shadowing_distributions,
+    pack,
+    unpack,
 )
 from pytest_loop.cluster.outputs import read_outputs
 from pytest_loop.cluster.tree import (
-    Contents,
-    build_tree,
+    claim_tree,
     find_base,
     find_changed,
-    list_missing,
-    make_folders,
-    remove_old_files,
+    load_files,
+    read_piece,
     store_pieces,
+    update_tree,
 )
 from pytest_loop.core.judging.shards import hash_plan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import list_names
-from pytest_loop.errors import LoopError
+from pytest_loop.errors import LoopError, StateError
 from pytest_loop.processes.fence import Fence, FenceTool, probe_tools
 from pytest_loop.repair.engine_process import run_engine
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store.signature import find_state_folder
+from pytest_loop.workspace.file_tree import FileTree
 
 _MAX_NAMES = 3
 # A smaller plan travels with each answer, to say how it differs.
 _MAX_PLAN_ITEMS = 2_000
+Shard = tuple[bytes, int, int]
 
 
-def judge_shard(text: bytes, contents: Contents) -> bytes:
-    """Judge one shard, a `Job` as JSON; return an `Answer` as JSON."""
+def judge_shard(text: bytes, number: int, total: int, *, can_build: bool = True) -> bytes:
+    """Judge one shard of a packed `Job`; return a packed `Answer`."""
     started = time.monotonic()
-    answer = _judge(Job.model_validate_json(text), contents)
-    fields = {"worker": f"{platform.node()} {os.getpid()}", "seconds": time.monotonic() - started}
-    return answer.model_copy(update=fields).model_dump_json(exclude_defaults=True).encode()
+    job = unpack(text, Job)
+    try:
+        store_pieces({digest: text.encode("latin-1") for digest, text in job.new.items()})
+        project, files = read_piece(job.project), load_files(job)
+        if project is None or files is None:
+            texts = ((job.project, project), (job.base, files))
+            answer = Answer(missing=tuple(digest for digest, value in texts if not value))
+        else:
+            answer = _judge(Project.model_validate_json(project), files, job, (text, number, total), can_build)
+    except (OSError, StateError, BuildError) as error:  # a full disk, for example
+        answer = Answer(unfit=str(error))
+    host, seconds = f"{platform.node()} {find_base().parent}", time.monotonic() - started
+    fields = {"worker": f"{platform.node()} {os.getpid()}", "host": host, "seconds": seconds}
+    return pack(answer.model_copy(update=fields))
 
 
 def ignore_interrupts() -> None:
@@ -57,70 +74,80 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, lambda *_: None)
 
 
-def _judge(job: Job, contents: Contents) -> Answer:
-    if refusal := _find_refusal(job):
-        return Answer(refusal=refusal)
-    folder = make_folders()
-    remove_old_files()
-    store_pieces(contents)
-    if missing := list_missing(piece.digest for piece in job.pieces.values()):
-        return Answer(missing=missing)
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        tree = Path(name).resolve() / "tree"
-        tree.mkdir()
-        if damaged := build_tree(tree, job.pieces):
-            return Answer(missing=damaged)
+def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build: bool) -> Answer:
+    differences = find_differences(project.environment, describe_environment())
+    if differences and can_build and project.requirements:
+        if missing := tuple(digest for digest in project.requirements.values() if read_piece(digest) is None):
+            return Answer(missing=missing)
+        return _judge_elsewhere(build_environment(project.requirements, project.environment["Python"]), *shard)
+    if differences:
+        return Answer(unfit=f"another environment: {list_names(differences, _MAX_NAMES)}")
+    if reason := _find_reason(project):
+        return Answer(unfit=reason)
+    with claim_tree(project.root) as tree:
+        reads_all = job.order.is_deciding and project.fence is None
+        if missing := update_tree(tree, files, files.entries if reads_all else frozenset(project.sealed)):
+            return Answer(missing=missing)
         try:
-            answer = _run_share(job, tree) if job.engine else _run_session(job, tree)
+            run = _run_share if job.engine else _run_session
+            answer = run(project, job, shard[1:], tree)
         except LoopError as error:
             return Answer(refusal=f"the session failed there: {error}")
-        if changed := find_changed(tree, job.pieces, job.sealed):
+        if changed := find_changed(tree, files.entries, project.sealed):
             return Answer(refusal=f"sealed files were changed while they judged: {list_names(changed, _MAX_NAMES)}")
         return answer
 
 
-def _find_refusal(job: Job) -> str:
+def _judge_elsewhere(python: Path, text: bytes, number: int, total: int) -> Answer:
+    """Judge a shard with another interpreter, which compares its environment again."""
+    command = [str(python), "-m", __name__, str(number), str(total)]
+    result = subprocess.run(command, input=text, capture_output=True, check=False)
+    if result.returncode:
+        last_line = next(iter(reversed(result.stderr.decode(errors="replace").strip().splitlines())), "no message")
+        raise BuildError(f"the environment that was built cannot judge: {last_line}")
+    return unpack(result.stdout, Answer)
+
+
+def _find_reason(project: Project) -> str:
     """Return why this worker must not judge; empty if it may."""
-    if differences := find_differences(job.environment, describe_environment()):
-        return f"another environment: {list_names(differences, _MAX_NAMES)}"
-    if installed := sorted(set(find_shadowing_distributions(Path(job.root), job.modules))):
+    if installed := sorted(set(find_shadowing_distributions(Path(project.root), project.modules))):
         return f"{list_names(installed, _MAX_NAMES)} is installed there, and would be judged in place of the project"
-    if job.fence is not None:
+    if project.fence is not None:
         tool = probe_tools().tool
-        if tool is None or tool.value != job.fence.tool:
-            return f"the fence there is {tool.value if tool else 'none'}, expected {job.fence.tool}"
+        if tool is None or tool.value != project.fence.tool:
+            return f"the fence there is {tool.value if tool else 'none'}, expected {project.fence.tool}"
     return ""
 
 
-def _make_session(job: Job, tree: Path) -> SubprocessSession:
+def _make_session(project: Project, tree: Path) -> SubprocessSession:
     return SubprocessSession(
-        tuple(_replace_root(word, job.root, tree) for word in job.arguments),
-        tree / job.folder,
-        job.timeout,
+        tuple(_replace_root(word, project.root, tree) for word in project.arguments),
+        tree / project.folder,
+        project.timeout,
         os.environ,
         lambda _data: None,
-        fence=_build_fence(job.fence, job.root, tree) if job.fence else None,
+        fence=_build_fence(project.fence, project.root, tree) if project.fence else None,
     )
 
 
-def _run_session(job: Job, tree: Path) -> Answer:
+def _run_session(project: Project, job: Job, shard: tuple[int, int], tree: Path) -> Answer:
     started = time.time()
-    result = _make_session(job, tree).evaluate(_rebase_order(job, tree))
+    order = _rebase_order(job.order, project.root, tree).model_copy(update={"shard": shard})
+    result = _make_session(project, tree).evaluate(order)
     outputs = read_outputs(tree, job.outputs, started)
-    answer = _make_answer(result, str(tree), job.root).model_copy(update={"outputs": outputs})
+    answer = _make_answer(result, str(tree), project.root).model_copy(update={"outputs": outputs})
     if answer.plan is None:
         return answer
-    is_first = job.order.shard is None or job.order.shard[0] == 1
-    plan = answer.plan if is_first or len(answer.plan.items) <= _MAX_PLAN_ITEMS else None
+    plan = answer.plan if shard[0] == 1 or len(answer.plan.items) <= _MAX_PLAN_ITEMS else None
     return answer.model_copy(update={"plan_hash": hash_plan(answer.plan), "plan": plan})
 
 
-def _run_share(job: Job, tree: Path) -> Answer:
+def _run_share(project: Project, job: Job, shard: tuple[int, int], tree: Path) -> Answer:
     """Carry out this worker's share of the trials, and return the result of the engine."""
-    request = json.loads(_replace_root(job.trials, job.root, tree)) | {"share": job.order.shard}
-    fence = _build_fence(job.fence, job.root, tree) if job.fence else None
+    request = json.loads(_replace_root(job.trials, project.root, tree)) | {"share": shard}
+    fence = _build_fence(project.fence, project.root, tree) if project.fence else None
     text = run_engine(job.engine, json.dumps(request), request["seconds"], fence)
-    return Answer(trials=text.replace(str(tree), job.root))
+    return Answer(trials=text.replace(str(tree), project.root))
 
 
 def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:
@@ -133,12 +160,11 @@ def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:
     return Fence(FenceTool(plan.tool), read_only, writable, hidden if Path(hidden).exists() else "")
 
 
-def _rebase_order(job: Job, tree: Path) -> SessionOrder:
+def _rebase_order(order: SessionOrder, root: str, tree: Path) -> SessionOrder:
     moved = {
-        name: tuple(_replace_root(path, job.root, tree) for path in getattr(job.order, name))
-        for name in ("left_out", "only")
+        name: tuple(_replace_root(path, root, tree) for path in getattr(order, name)) for name in ("left_out", "only")
     }
-    return job.order.model_copy(update=moved)
+    return order.model_copy(update=moved)
 
 
 def _replace_root(word: str, root: str, tree: Path) -> str:
@@ -163,3 +189,7 @@ def _make_answer(result: SessionResult, tree: str, root: str) -> Answer:
         output=result.output,
     )
     return Answer.model_validate_json(answer.model_dump_json().replace(tree, root))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(judge_shard(sys.stdin.buffer.read(), int(sys.argv[1]), int(sys.argv[2]), can_build=False))

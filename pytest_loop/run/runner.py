@@ -245,7 +245,8 @@ class Runner:
         elif address:
             from pytest_loop.cluster.cluster_session import ClusterSession
 
-            cluster = ClusterSession(local, project, address, self.console.print_line)
+            builds = self.settings.judging.cluster_sync
+            cluster = ClusterSession(local, project, address, self.console.print_line, builds_environments=builds)
             cluster.on_progress = files.write_progress
             cluster.connect()
             session, self._run_shares = cluster, cluster.run_shares

@@ -66,7 +66,12 @@ class JudgingSettings(Group):
         parse_count,
         "1",
     )
-    cluster = text("judge on the workers of a Dask scheduler (tcp://HOST:PORT), or on N processes (local:N)", "ADDRESS")
+    cluster = text(
+        "judge on the workers of a Dask scheduler (tcp://HOST:PORT), of the hosts in a file (ssh:FILE), "
+        "or on N processes (local:N)",
+        "ADDRESS",
+    )
+    cluster_sync = switch("build the project's environment, from its lock or requirements, at workers that differ")
     stop_early = switch("end an evaluation at the first failure that prevents success")
     no_reuse = switch("judge every rule in every evaluation, even if none of its inputs changed")
 

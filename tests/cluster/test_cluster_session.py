@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import pytest
 
 from pytest_loop.cluster import tree
 from pytest_loop.cluster.cluster_session import ClusterSession
-from pytest_loop.cluster.job import Answer, Job
+from pytest_loop.cluster.job import Answer, Job, Project, pack, unpack
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
 from pytest_loop.core.model.rules import Outcome
 from pytest_loop.core.model.session_order import SessionOrder
@@ -25,26 +26,39 @@ ORDER = SessionOrder(canary="a1b2c3d4")
 
 
 class InlineExecutor(Executor):
-    """Judge at once in this process; `change` may replace a job before, and its answer after."""
+    """Judge at once in this process; the changes may replace a project before, and an answer after."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
-        self.sent: list[int] = []
-        self.change_job: Callable[[Job], Job] = lambda job: job
+        self.sent: list[bytes] = []
+        self.change_contents = self._record_contents
+        self.change_project: Callable[[Project], Project] = lambda project: project
         self.change_answer: Callable[[Answer], Answer] = lambda answer: answer
 
     def submit(self, function: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
-        text, contents = arguments
         future: Future[Any] = Future()
-        job = Job.model_validate_json(text)
-        self.jobs.append(job)
-        self.sent.append(sum(map(len, contents.values())))
         try:
-            answer = Answer.model_validate_json(function(self.change_job(job).model_dump_json().encode(), contents))
-            future.set_result(self.change_answer(answer).model_dump_json().encode())
+            if function is tree.store_pieces:
+                future.set_result(function(*map(self.change_contents, arguments)))
+            else:
+                answer = unpack(self._judge(function, *arguments), Answer)
+                future.set_result(pack(self.change_answer(answer)))
         except OSError as error:
             future.set_exception(error)
         return future
+
+    def _judge(self, function: Any, text: bytes, *shard: int) -> bytes:
+        job = unpack(text, Job)
+        self.jobs.append(job)
+        if project := tree.read_piece(job.project):
+            data = self.change_project(Project.model_validate_json(project)).model_dump_json().encode()
+            tree.store_pieces({tree.compute_hash(data): data})
+            job = job.model_copy(update={"project": tree.compute_hash(data)})
+        return bytes(function(pack(job), *shard))
+
+    def _record_contents(self, contents: dict[str, bytes]) -> dict[str, bytes]:
+        self.sent += contents.values()
+        return contents
 
 
 @dataclass
@@ -109,23 +123,28 @@ def test_shards_have_the_result_of_a_session_here(cluster: Cluster) -> None:
 @pytest.mark.thorough
 def test_only_what_changed_is_sent_again(cluster: Cluster) -> None:
     cluster.evaluate()
-    first = cluster.executor.sent
-    cluster.executor.sent = []
+    assert b"RATE = 19\n" in cluster.executor.sent
+    cluster.executor.sent, cluster.executor.jobs = [], []
     cluster.write("shop.py", "RATE = 20\n")
     result = cluster.evaluate()
     assert find_outcomes(result) == {"test_one": Outcome.FAILED, "test_two": Outcome.FAILED}
-    assert (max(first) > 100, max(cluster.executor.sent)) == (True, len("RATE = 20\n"))
+    assert (cluster.executor.sent, len(cluster.executor.jobs)) == ([], 2)
+    assert [[*job.new.values()] for job in cluster.executor.jobs] == [["RATE = 20\n"]] * 2
+    large = f"RATE = 20\nTEXT = '{'x' * 20_000}'\n"
+    cluster.write("shop.py", large)
+    cluster.evaluate()
+    assert cluster.executor.sent == [large.encode()]
 
 
 Change = Callable[[Cluster], None]
 
 
 def make_environment_differ(cluster: Cluster) -> None:
-    cluster.executor.change_job = lambda job: job.model_copy(update={"environment": {"Python": "3.9.1"}})
+    cluster.executor.change_project = lambda project: project.model_copy(update={"environment": {"Python": "3.9.1"}})
 
 
 def install_project(cluster: Cluster) -> None:
-    cluster.executor.change_job = lambda job: job.model_copy(update={"modules": ("pydantic",)})
+    cluster.executor.change_project = lambda project: project.model_copy(update={"modules": ("pydantic",)})
 
 
 def change_sealed_file(cluster: Cluster) -> None:
@@ -155,10 +174,10 @@ def judge_by_other_rules(cluster: Cluster) -> None:
 
 
 def fill_disk(cluster: Cluster) -> None:
-    def fail(_job: Job) -> Job:
-        raise OSError(28, "No space left on device")
+    def fail(contents: dict[str, bytes]) -> dict[str, bytes]:
+        raise OSError(28, f"No space left on device for {len(contents)} pieces")
 
-    cluster.executor.change_job = fail
+    cluster.executor.change_contents = fail
 
 
 @pytest.mark.parametrize(
@@ -179,7 +198,7 @@ def fill_disk(cluster: Cluster) -> None:
             "shard 2 does not belong to shard 1: it collected other items or rules",
             marks=pytest.mark.thorough,
         ),
-        (fill_disk, "a shard was lost 4 times: [Errno 28] No space left on device"),
+        (fill_disk, "[Errno 28] No space left on device"),
     ],
 )
 def test_what_a_worker_cannot_judge_is_judged_here(cluster: Cluster, change: Change, message: str) -> None:
@@ -205,6 +224,7 @@ def test_damaged_pieces_are_sent_again(cluster: Cluster) -> None:
     cluster.evaluate()
     for piece in tree.find_piece_folder().iterdir():
         piece.write_bytes(b"RATE = 0\n")
+    shutil.rmtree(tree.find_base() / "trees")
     assert set(find_outcomes(cluster.evaluate()).values()) == {Outcome.PASSED}
     assert cluster.lines == []
 
@@ -214,6 +234,7 @@ def test_a_killed_worker_loses_no_verdict(cluster: Cluster, tmp_path: Path) -> N
     marker = tmp_path / "killed"
     text = f"""
 import os
+import shutil
 from pathlib import Path
 
 def test_one():
@@ -226,7 +247,7 @@ def test_one():
     cluster.write("tests/test_one.py", text)
     cluster.session.open_pool = lambda _address: open_pool("local:1")
     cluster.session.connect()
-    pool: Any = cluster.session._pool
+    pool: Any = cluster.session._workers._pool
     (tmp_path / "worker").write_text(str(pool.executor.submit(os.getpid).result()))
     result = cluster.evaluate()
     assert marker.exists()
@@ -234,9 +255,18 @@ def test_one():
     assert cluster.lines == []
 
 
-@pytest.mark.parametrize("address", ["local:0", "local:two", "here", "ssh:hosts.txt"])
+@pytest.mark.parametrize("address", ["local:0", "local:two", "here"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(
-        ClusterError, match=f"expected tcp://HOST:PORT of a Dask scheduler or local:N, found '{address}'"
+        ClusterError, match=f"expected tcp://HOST:PORT of a Dask scheduler, ssh:FILE or local:N, found '{address}'"
     ):
         open_pool(address)
+
+
+def test_hosts_are_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.txt"
+    with pytest.raises(ClusterError, match=f"--loop-cluster: cannot read the hosts in {path}: "):
+        open_pool(f"ssh:{path}")
+    path.write_text("# none yet\n")
+    with pytest.raises(ClusterError, match=f"--loop-cluster: {path} names no host: write one on each line"):
+        open_pool(f"ssh:{path}")
