@@ -1,0 +1,299 @@
+"""Runs on real `dask scheduler` and `dask worker` processes on three hosts, and their faults: `tox -e cluster`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from tests.cluster.network import SERVER_PATH, Network, Process, find_obstacle, wait_until
+
+pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+pytestmark = pytest.mark.thorough
+NAMES = ("one", "two", "three", "four")
+SHOP = "def total(numbers):\n    return sum(numbers) + 1\n"
+FIXER = """
+from pathlib import Path
+
+def work(request):
+    if request.step in ("PRODUCE", "REFINE"):
+        path = Path(request.workspace) / "shop.py"
+        path.write_text(path.read_text().replace(" + 1", " + 0"))
+"""
+# Tests append a line for each time that they run on a worker of a host, and call what `fault.py` says for that host.
+TESTS = """
+import os
+from pathlib import Path
+from shop import total
+
+def test_{name}():
+    folder = os.environ["TMPDIR"]
+    if "pytest-loop-cluster-" in __file__:
+        with open({ledger!r}, "a") as ledger:
+            ledger.write("{name} " + Path(folder).parent.name + "\\n")
+        from fault import fail
+        fail("{name}", Path(folder).parent.name)
+    assert total([1, 2]) == 3
+"""
+NO_FAULT = "def fail(name, host):\n    pass\n"
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Iterator[Network]:
+    if obstacle := find_obstacle():
+        pytest.skip(obstacle)
+    network = Network(tmp_path / "network")
+    yield network
+    network.close()
+
+
+class Story:
+    """A project with a wrong sum and tests for it, and runs on it at the first host."""
+
+    def __init__(self, folder: Path, network: Network) -> None:
+        self.folder = folder
+        self.network = network
+        self.ledger = folder / "ledger"
+        self.project = folder / "project"
+        (self.project / "tests").mkdir(parents=True)
+        self.write("pytest.ini", "[pytest]\npythonpath = .\n")
+        self.write("shop.py", SHOP)
+        self.write("fixer.py", FIXER)
+        self.write("fault.py", NO_FAULT)
+        for name in NAMES:
+            self.write(f"tests/test_{name}.py", TESTS.format(name=name, ledger=str(self.ledger)))
+
+    def write(self, name: str, text: str) -> None:
+        (self.project / name).write_text(text)
+
+    def write_fault(self, body: str) -> None:
+        """Write what happens when a test runs on a worker; `once` is true for the first caller with this name."""
+        self.write(
+            "fault.py",
+            f"""
+import os, time
+from pathlib import Path
+
+def once(name):
+    try:
+        Path({str(self.folder)!r}, name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+def fail(name, host):
+    {body}
+""",
+        )
+
+    def has_mark(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def start(self, *options: str, task: str = "fix until green", python: str = sys.executable) -> Process:
+        words = ("--loop-task", task, "--loop-agent", "python:fixer:work", "--loop-yes") if task else ()
+        command = (python, "-m", "pytest", *words, "--loop-json", "result.json", *options)
+        return self.network.first.start(*command, cwd=self.project)
+
+    def start_on_workers(self, *options: str, task: str = "fix until green") -> Process:
+        return self.start("--loop-cluster", self.network.address, *options, task=task)
+
+    def finish(self, process: Process, seconds: float = 240) -> str:
+        output, _ = process.communicate(timeout=seconds)
+        return output
+
+    def read_verdicts(self) -> dict[str, Any]:
+        result = json.loads((self.project / "result.json").read_text())
+        events = map(json.loads, Path(result["history"]).read_text().splitlines())
+        *_, groups = (event["payload"]["verdicts"] for event in events if "verdicts" in event["payload"])
+        verdicts = [(name, verdict) for verdict, group in groups.items() for names in group.values() for name in names]
+        return {"verdicts": sorted(verdicts), **{name: result[name] for name in ("status", "score", "void")}}
+
+    def check_completed(self, output: str) -> None:
+        """Check that the run is a success with one verdict for each test."""
+        verdicts = [(f"tests/test_{name}.py::test_{name}", "pass") for name in sorted(NAMES)]
+        assert self.read_verdicts() == {"verdicts": verdicts, "status": "completed", "score": 1.0, "void": False}, (
+            output
+        )
+
+    def read_ledger(self) -> list[str]:
+        return self.ledger.read_text().splitlines() if self.ledger.exists() else []
+
+
+@pytest.fixture
+def story(tmp_path: Path, network: Network) -> Story:
+    network.start_cluster()
+    return Story(tmp_path, network)
+
+
+def test_a_run_on_hosts_ends_as_here(story: Story) -> None:
+    here = story.finish(story.start())
+    verdicts = story.read_verdicts()
+    shutil.rmtree(story.project / ".loop")
+    story.write("shop.py", SHOP)
+    output = story.finish(story.start_on_workers())
+    assert story.read_verdicts() == verdicts, (here, output)
+    story.check_completed(output)
+    assert "judged here" not in output
+    assert {line.partition(" ")[2] for line in story.read_ledger()} == {"host2", "host3"}
+
+
+def test_a_broken_test_is_never_green(story: Story) -> None:
+    """The agent repairs the sum and breaks a test that passed, while the worker that judges dies."""
+    text = TESTS.format(name="name", ledger=str(story.ledger))
+    story.write("tests/test_name.py", text.replace("total([1, 2]) == 3", "total.__name__ == 'total'"))
+    story.write("shop.py", f"{SHOP}# end\n")
+    story.write("fixer.py", FIXER.replace(".replace(", """.replace("# end", "total.__name__ = ''").replace("""))
+    story.write_fault("(once(f'judging-{host}'), time.sleep(3))")
+    process = story.start_on_workers("--loop-max-iterations", "2")
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    story.network.second.kill()
+    output = story.finish(process)
+    result = story.read_verdicts()
+    assert ("tests/test_name.py::test_name", "fail") in result["verdicts"], output
+    assert result["status"] == "stopped", output
+
+
+def test_a_killed_worker_loses_no_verdict(story: Story) -> None:
+    story.write_fault("(once(f'judging-{host}'), time.sleep(3))")
+    process = story.start_on_workers()
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    story.network.second.kill()
+    story.check_completed(story.finish(process))
+    assert "host3" in {line.partition(" ")[2] for line in story.read_ledger()}
+
+
+def test_a_host_that_is_cut_off_loses_no_verdict(story: Story) -> None:
+    story.write_fault("(once(f'judging-{host}'), time.sleep(3))")
+    process = story.start_on_workers()
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    story.network.second.set_link("down")
+    time.sleep(15)
+    story.network.second.set_link("up")
+    story.check_completed(story.finish(process))
+
+
+def test_a_scheduler_that_is_restarted_loses_no_verdict(story: Story) -> None:
+    story.write_fault("(once(f'judging-{host}'), time.sleep(3))")
+    network = story.network
+    scheduler = network.first.processes[0]
+    process = story.start_on_workers()
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    scheduler.kill()
+    scheduler.wait()
+    network.start_scheduler()
+    for host in (network.second, network.third):
+        network.start_worker(host)
+    story.check_completed(story.finish(process))
+
+
+def test_a_host_with_a_full_disk_is_named_and_not_used(tmp_path: Path, network: Network) -> None:
+    folder = network.second.folder / "tmp"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder], check=True)
+    try:
+        network.start_cluster()
+        story = Story(tmp_path, network)
+        story.write("data.txt", "x" * 300_000)
+        output = story.finish(story.start_on_workers())
+        story.check_completed(output)
+        assert "No space left on device" in output
+        assert "is not used: " in output
+        assert {line.partition(" ")[2] for line in story.read_ledger()} == {"host3"}
+    finally:
+        network.second.kill()
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_what_a_slow_host_has_is_repeated_elsewhere(story: Story) -> None:
+    story.write_fault("host == 'host2' and time.sleep(200)")
+    started = time.monotonic()
+    story.check_completed(story.finish(story.start_on_workers()))
+    assert time.monotonic() - started < 150
+
+
+def test_a_run_that_was_killed_resumes_while_workers_are_busy(story: Story) -> None:
+    story.write_fault("(once(f'judging-{host}'), time.sleep(5))")
+    process = story.start_on_workers()
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    process.kill()
+    process.wait()
+    story.check_completed(story.finish(story.start_on_workers("--loop-resume", task="")))
+
+
+@pytest.mark.skipif(not shutil.which("sshd", path=SERVER_PATH), reason="the program sshd is not installed")
+def test_a_run_starts_its_workers_over_ssh(tmp_path: Path, network: Network) -> None:
+    pytest.importorskip("asyncssh", reason="the extra `cluster` is not installed")
+    story = Story(tmp_path, network)
+    for host in (network.second, network.third):
+        network.start_ssh_server(host)
+    story.write("hosts.txt", f"{network.second.address}\n{network.third.address} {sys.executable}  # the other one\n")
+    output = story.finish(story.start("--loop-cluster", "ssh:hosts.txt"))
+    story.check_completed(output)
+    assert "judged here" not in output
+    assert {line.partition(" ")[2] for line in story.read_ledger()} == {"host2", "host3"}
+
+
+def make_wheel(folder: Path, name: str, text: str = "") -> str:
+    """Write a distribution whose only content is a path file, and return its address."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    files = {
+        f"{name}.pth": text,
+        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with ZipFile(path, "w") as wheel:
+        for file, content in files.items():
+            wheel.writestr(file, content)
+        wheel.writestr(f"{name}-1.0.dist-info/RECORD", "".join(f"{file},,\n" for file in files))
+    return path.as_uri()
+
+
+def make_environment(folder: Path, *wheels: str) -> str:
+    """Make a virtual environment with these wheels, and return its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = str(folder / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", *wheels], check=True)
+    return python
+
+
+def test_an_environment_that_differs_is_named_or_built(tmp_path: Path, network: Network) -> None:
+    """The run has what the first wheel links to; one worker has one distribution more."""
+    links = make_wheel(tmp_path, "links", f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    here = make_environment(tmp_path / "here", links)
+    other = make_environment(tmp_path / "other", links, make_wheel(tmp_path, "more"))
+    network.start_scheduler()
+    network.start_worker(network.second, python=other)
+    network.start_worker(network.third, python=here)
+    network.wait_for_workers(2)
+    story = Story(tmp_path, network)
+    story.write("requirements.txt", f"links @ {links}\n")
+    place = ("--loop-cluster", network.address)
+    output = story.finish(story.start(*place, python=here))
+    story.check_completed(output)
+    assert "is not used: another environment: more (installed) is 1.0, expected none" in output
+    assert {line.partition(" ")[2] for line in story.read_ledger()} == {"host3"}
+
+    shutil.rmtree(story.project / ".loop")
+    story.write("shop.py", SHOP)
+    story.ledger.unlink()
+    story.write_fault("host == 'host3' and time.sleep(60)")
+    output = story.finish(story.start(*place, "--loop-cluster-sync", python=here))
+    story.check_completed(output)
+    assert "is not used" not in output
+    assert "host2" in {line.partition(" ")[2] for line in story.read_ledger()}
+
+
+def test_without_a_scheduler_the_run_does_not_start(tmp_path: Path, network: Network) -> None:
+    started = time.monotonic()
+    story = Story(tmp_path, network)
+    output = story.finish(story.start_on_workers())
+    assert f"--loop-cluster: cannot connect to {network.address}: " in output
+    assert time.monotonic() - started < 60
