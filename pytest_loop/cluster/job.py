@@ -35,7 +35,7 @@ class FencePlan(Value):
 
 
 class Project(Value):
-    """What all evaluations of a run have in common. Paths below `root` become paths of the worker's tree.
+    """The constant part of all evaluations of a run. Paths below `root` become paths of the worker's tree.
 
     `modules` are names of modules in the tree, which must not be installed at the worker. A worker with another
     environment may build this one from `requirements`, the hashes of files by path.

@@ -1,4 +1,4 @@
-"""What a run sends to its workers: hashes and changes at first, and contents that a worker lacks."""
+"""Send evaluations to workers: hashes and changes at first, and contents that a worker lacks."""
 
 from __future__ import annotations
 
