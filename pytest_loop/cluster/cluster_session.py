@@ -24,7 +24,7 @@ from pytest_loop.core.model.rules import Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.session.history import is_failure
-from pytest_loop.session.repeat import run_items_alone
+from pytest_loop.session.isolated_items import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionStoppedError, SubprocessSession
 from pytest_loop.workspace.file_scan import read_entry, scan_files
@@ -215,23 +215,23 @@ class ClusterSession:
             result.plugins |= frozenset(answer.plugins)
             result.reads |= set(answer.reads)
             result.interference |= set(answer.interference)
-            result.failed_count += answer.failed_count
+            result.pytest_failures += answer.pytest_failures
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
             result.output += answer.output
-        result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+        result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         return result
 
     def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
         """Repeat here the items that ask the judge, and new failures, which the worker's folder may have caused."""
         before = self.local.history.extend_order(order).failed_before
         assumed = {item for item, evidence in result.evidence.items() if evidence.outcome is Outcome.ASSUMED}
-        if new := tuple(sorted(assumed | result.failing.difference(before))):
+        if new := tuple(sorted(assumed | result.unmet_items.difference(before))):
             again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:
                 result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
-                result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
-                if not result.failing:
-                    result.failed_count = result.exit_status = 0
+                result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+                if not result.unmet_items:
+                    result.pytest_failures = result.exit_status = 0
 
 
 def _needs_this_process(order: SessionOrder) -> bool:

@@ -70,7 +70,7 @@ class Answer(Value):
     interference: tuple[tuple[str, str], ...] = ()
     contradictions: tuple[str, ...] = ()
     exit_status: int | None = None
-    failed_count: int = 0
+    pytest_failures: int = 0
     ending: str = ""
     output: str = ""
 

@@ -23,8 +23,8 @@ from pytest_loop.run.new_tests import have_no_assertions, list_new_tests, run_ne
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
+from pytest_loop.session.isolated_items import run_items_alone
 from pytest_loop.session.judge_service import JudgeService
-from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
@@ -216,13 +216,13 @@ class Evaluator:
             judge_key=service.key if service else "",
             manifest=self.manifest,
             can_reuse=can_reuse,
-            left_out=self._list_left_out(),
+            excluded=self._list_excluded(),
             can_stop_early=stop_early or (self.context.settings.judging.stop_early and not self.manifest),
             is_deciding=is_deciding,
         )
 
-    def _list_left_out(self) -> tuple[str, ...]:
-        """Return new Python files and folders, which this session leaves out: their tests could patch the product."""
+    def _list_excluded(self) -> tuple[str, ...]:
+        """Return new Python files and folders, which the session must not collect: they could patch the product."""
         project = self.context.project
         if not self._edits_files or self.manifest:
             return ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,19 +22,19 @@ class SessionScore:
     def __init__(self, config: pytest.Config, settings: SessionSettings) -> None:
         self.config = config
         self.settings = settings
+        self.baseline: Baseline | None = None
         self.evaluations: list[CriteriaScore] = []
         self._save_error = ""
 
-    @cached_property
-    def baseline(self) -> Baseline | None:
-        """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
+    def load_baseline(self) -> None:
+        """Load the file of `--loop-baseline`, if there is one; raise `UsageError` if it cannot be used."""
         if self.settings.baseline is None:
-            return None
+            return
         from pytest_loop.errors import SavedFileError
         from pytest_loop.session.baseline import load_baseline
 
         try:
-            return load_baseline(self.settings.baseline)
+            self.baseline = load_baseline(self.settings.baseline)
         except SavedFileError as error:
             raise pytest.UsageError(str(error)) from None
 

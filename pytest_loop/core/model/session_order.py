@@ -16,7 +16,7 @@ class SessionOrder(Value):
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
     - `can_reuse`: whether `cached_evidence` may hold earlier evidence for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
-    - `left_out`: files and folders in which nothing is collected; `only`: the only files to collect, empty for all.
+    - `excluded`: files and folders in which nothing is collected; `only`: the only files to collect, empty for all.
     - `selected`: the only items that run, or the files of these items; empty for all.
     - `is_deciding`: whether the session may end the run as a success, and therefore starts in a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
@@ -34,7 +34,7 @@ class SessionOrder(Value):
     canary: str = ""
     can_reuse: bool = False
     can_stop_early: bool = False
-    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     selected: tuple[str, ...] = ()
     is_deciding: bool = False
