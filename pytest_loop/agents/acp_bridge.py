@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
 def _end_agent(process: subprocess.Popen[bytes]) -> None:
     """Close the agent's input, and give it time to save its conversation."""
     with contextlib.suppress(OSError):
-        process.stdin.close()  # type: ignore[union-attr]
+        process.stdin.close()  # type: ignore[union-attr]  # a pipe
     try:
         process.wait(_SAVING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -89,8 +89,9 @@ def _end_agent(process: subprocess.Popen[bytes]) -> None:
 
 def _find_status(error: Data) -> int | None:
     """Return the HTTP status in the data of an error, or else its code; None if neither is a status."""
-    data = error.get("data") if isinstance(error.get("data"), dict) else {}
-    values = [*(data.get(key) for key in ("status", "statusCode", "code")), error.get("code")]  # type: ignore[union-attr]
+    data: Any = error.get("data")
+    statuses = [data.get(key) for key in ("status", "statusCode", "code")] if isinstance(data, dict) else []
+    values = [*statuses, error.get("code")]
     return next((value for value in values if isinstance(value, int) and 400 <= value < 600), None)
 
 
@@ -136,7 +137,7 @@ class _Conversation:
         raise ValueError(f"the agent ended before it answered {method}")
 
     def _read_messages(self) -> Iterator[Data]:
-        for line in self._process.stdout:  # type: ignore[union-attr]
+        for line in self._process.stdout:  # type: ignore[union-attr]  # a pipe
             if line.lstrip().startswith(b"{"):
                 yield json.loads(line)
 
@@ -151,8 +152,8 @@ class _Conversation:
 
     def _send(self, message: Data) -> None:
         pipe = self._process.stdin
-        pipe.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")  # type: ignore[union-attr]
-        pipe.flush()  # type: ignore[union-attr]
+        pipe.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")  # type: ignore[union-attr]  # a pipe
+        pipe.flush()  # type: ignore[union-attr]  # a pipe
 
 
 def _find_read_only_mode(session: Data) -> tuple[str, Data]:

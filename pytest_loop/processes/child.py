@@ -151,7 +151,7 @@ class _RunningCommand:
 
     def _connect(self, pipes: Pipes) -> None:
         for stream, output in zip((self.process.stdout, self.process.stderr), self.outputs, strict=True):
-            pipes.read_from(stream.fileno(), self._make_reader(output))  # type: ignore[union-attr]
+            pipes.read_from(stream.fileno(), self._make_reader(output))  # type: ignore[union-attr]  # a pipe
         if self.process.stdin is not None:
             pipes.write_to(self.process.stdin.fileno(), self.command.stdin, self.process.stdin.close)
 

@@ -78,7 +78,7 @@ class MonitoringTracer:
 
     def __init__(self, files: EditableFiles) -> None:
         self._files = files
-        self._api = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        self._api = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # new in Python 3.12
         self._tool = next((tool for tool in (4, 3, 2) if self._api.get_tool(tool) is None), 4)
         self.make_line_set: Callable[[], set[Line]] = set
         self.lines: set[Line] = set()

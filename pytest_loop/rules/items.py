@@ -247,6 +247,6 @@ class FixtureRuleItem(_RuleItemBase, pytest.Function):
             self.judge(replace(context, fixtures=fixtures))
 
         marks = [pytest.mark.usefixtures(*loaded.fixtures)] if loaded.fixtures else []
-        judge.pytestmark = marks  # type: ignore[attr-defined]
+        judge.pytestmark = marks  # type: ignore[attr-defined]  # where pytest reads marks
         super().__init__(callobj=judge, **kwargs)
         self.loaded, self.key, self.context, self.index = loaded, key, context, index

@@ -53,7 +53,7 @@ class Reports:
             status = "error"
         else:
             status = _choose_status(item, evidence, strictest, failed_before)
-        report.loop = {  # type: ignore[attr-defined]
+        report.loop = {  # type: ignore[attr-defined]  # pytest allows attributes of plugins
             "evidence": evidence.model_dump(mode="json", exclude_defaults=True),
             "shown": status,
             "severity": strictest.severity.value,

@@ -226,7 +226,7 @@ class Server:
         for child in self.children:
             for source in (child.connection, child.pidfd):
                 with suppress(KeyError, ValueError):
-                    self.selector.unregister(source)  # type: ignore[arg-type]
+                    self.selector.unregister(source)  # type: ignore[arg-type]  # None raises ValueError
             child.connection.close()
             if child.pidfd is not None:
                 os.close(child.pidfd)
@@ -268,7 +268,7 @@ def _build_models() -> None:
 
 def _run_execnet() -> int:
     """Do what `python -c` does for a worker of xdist: run the script that execnet sends."""
-    exec(eval(sys.stdin.readline()))  # noqa: S102, S307
+    exec(eval(sys.stdin.readline()))  # noqa: S102, S307 - execnet sends a quoted Python script
     return 0
 
 

@@ -140,8 +140,8 @@ class _Watcher:
             self.has_side_effects = self.has_side_effects or self.is_active
             return iterate(mapping)
 
-        environment.__getitem__ = record_item  # type: ignore[method-assign]
-        environment.__iter__ = record_iteration  # type: ignore[method-assign]
+        environment.__getitem__ = record_item  # type: ignore[method-assign]  # until the trial ends
+        environment.__iter__ = record_iteration  # type: ignore[method-assign]  # until the trial ends
 
     def find_spec(self, name: str, *_: object) -> None:
         """Record a module that no other finder has found."""
