@@ -75,13 +75,13 @@ def _describe_client(name: str, preset: Preset, path: str | None, output: str) -
     version = match[0] if match else None
     return Client(
         name=name,
-        checked=preset.checked,
+        tested_version=preset.tested_version,
         path=path,
         version=version,
         reports_tokens=preset.tokens is not None,
         reports_cost=preset.cost is not None,
         takes_schema=preset.form is not None,
-        goes_on=preset.resume is not None,
+        can_resume=preset.resume is not None,
     )
 
 

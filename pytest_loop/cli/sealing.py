@@ -99,7 +99,7 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
     opened = resolve_writable_paths(draft.settings)
     seal = project.record_seal(opened).model_copy(
         update={
-            "left_out": record_left_out(project, opened, state.setup.artifact),
+            "left_out": record_left_out_files(project, opened, state.setup.artifact),
             "taken_at": time.time_ns(),
             "start_digest": state.progress.artifact_hash,
             "plugins": tuple(sorted(draft.plugins)),
@@ -109,8 +109,8 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
     return state.replace(seal=seal)
 
 
-def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
-    """Record the files that no scan lists, for deciding evaluations; return the hash of their list."""
+def record_left_out_files(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
+    """Record the files that scans leave out, for clean rooms; return the hash of their list."""
     room = CleanRoom(project, project.folder, opened, document=document)
     listing_hash = room.record()
     room.close()
@@ -160,7 +160,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
     results = {
         "start_digest": project.digest,
-        "left_out": record_left_out(project, opened),
+        "left_out": record_left_out_files(project, opened),
         "taken_at": time.time_ns(),
         "session_seconds": min(first.duration, second.duration),
         "plugins": tuple(sorted(first.result.plugins | second.result.plugins)),

@@ -19,7 +19,7 @@ from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import DecidingEvaluation
 from pytest_loop.run.judge_reads import seal_late_reads
-from pytest_loop.run.new_tests import have_no_assertions, list_new_tests, run_new_tests
+from pytest_loop.run.new_tests import have_no_assertions, list_new_test_files, run_new_tests
 from pytest_loop.run.restore import restore_rules
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
@@ -116,7 +116,7 @@ class Evaluator:
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
         """Repeat commands without new tests, which may patch the product; yield a finding if a pass needs these."""
         project, seal, room = self.context.project, self.state.setup.seal, self.context.clean_room
-        paths = list_new_tests(project)
+        paths = list_new_test_files(project)
         rules = self.state.criteria.rules
         keys = {rule.key for rule in rules if rule.is_command}
         plan = self.session_result.plan or SessionPlan()

@@ -143,7 +143,7 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     return RunFence(
         tool,
         sealed=sealed.paths,
-        unfenced_count=sealed.left_out,
+        unfenced_count=sealed.omitted_count,
         fixed=(*list_environment_paths(root), *list_git_paths(root)),
         state_folder=os.path.realpath(state_folder),
         opened=(*opened, *(path.rstrip("/") for path in outside)),

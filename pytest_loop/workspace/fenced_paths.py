@@ -29,10 +29,10 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class ReadOnlyPaths:
-    """Sealed files and folders for a fence, relative to the project; `left_out` counts those beyond the limit."""
+    """Sealed files and folders for a fence, relative to the project; `omitted_count` counts those beyond the limit."""
 
     paths: tuple[str, ...] = ()
-    left_out: int = 0
+    omitted_count: int = 0
 
 
 def select_read_only_paths(
@@ -133,7 +133,7 @@ def list_git_paths(root: Path) -> tuple[str, ...]:
 
 
 def _find_git_folder(path: Path) -> Path:
-    """Return the folder of a repository; in a work tree, `.git` is a file that names it."""
+    """Return the folder of a repository; in a worktree, `.git` is a file that names it."""
     return path if path.is_dir() else _read_pointer(path, path.parent) or path
 
 

@@ -133,7 +133,7 @@ class LeftOutScanner:
                     else:
                         folders.add(path)
                         queue.append(path)
-                elif child.name != GIT_FOLDER and (entry := make_entry(child.path)):  # in a work tree, it is a file
+                elif child.name != GIT_FOLDER and (entry := make_entry(child.path)):  # in a worktree, it is a file
                     entries[path] = entry
         return LeftOutFiles(entries, frozenset(folders), tuple(sorted(new_folders)))
 

@@ -57,7 +57,7 @@ class Seal(Value):
     - `doctest_sources`: modules of the product whose examples must stay.
     - `module_folders`: folders of the project in which sessions search modules.
     - `outer`: hashes of configuration outside of the project; None if unknown.
-    - `left_out`: the hash of the list of files that no scan lists.
+    - `left_out`: the hash of the list of files that scans leave out (caches, environments, files that git ignores).
     - `taken_at`: when the baseline was taken, in nanoseconds.
     - `build`: the command that compiles the product.
     """
