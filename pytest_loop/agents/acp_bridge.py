@@ -35,7 +35,7 @@ def make_preset() -> Preset:
     """Return the preset that starts the bridge; the agent's command takes the place of the model's name."""
     return Preset(
         program=sys.executable,
-        checked=f"protocol {PROTOCOL}",
+        tested_version=f"protocol {PROTOCOL}",
         format="acp",
         start=("-c", _BRIDGE),
         resume=("-c", _BRIDGE, "--session", "{session}"),

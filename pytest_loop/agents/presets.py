@@ -112,7 +112,7 @@ class Preset(Value):
     - `bundled`: a function `module:name` of an installed package that returns the path of the program.
     - `shows`: a pattern of the output of `version`; another program of the same name does not match it.
     - `refusals`: patterns of plain lines of output after which no further call would help.
-    - `tested_version` (`checked` in the file): the version of the client that this preset was tested with.
+    - `tested_version`: the version of the client that this preset was tested with.
     - `output`: where the values are in the client's output; without it, `format` names a reader in `transcripts`.
       The format `acp` is a client that is driven through the Agent Client Protocol with `arguments`.
     - `report`: the name of a file that the client writes into `{report_folder}` (`{report_file}` is its path).
@@ -128,7 +128,7 @@ class Preset(Value):
 
     program: str
     bundled: str = ""
-    tested_version: str = Field(default="", alias="checked")
+    tested_version: str = ""
     version: Arguments = ("--version",)
     shows: str = ""
     refusals: Arguments = ()

@@ -67,7 +67,7 @@ def test_a_program_may_be_bundled_with_a_package(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(tmp_path)
 
     def find_program(bundled: str) -> str | None:
-        return Preset(program="no-such-client", bundled=bundled, checked="1", format="codex").find_program()
+        return Preset(program="no-such-client", bundled=bundled, tested_version="1", format="codex").find_program()
 
     assert find_program("bundle_of_one:where") == "/somewhere/client"
     assert find_program("bundle_of_one:nowhere") is None
