@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -23,7 +23,7 @@ from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, list_parents
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, list_parents
 from pytest_loop.workspace.left_out_files import (
     LeftOutFiles,
     LeftOutScanner,
@@ -126,36 +126,45 @@ class CleanRoom:
         )
 
     @contextmanager
-    def enter(self, aside: Sequence[str] = ()) -> Iterator[RoomReport]:
+    def enter(self, further_paths: Sequence[str] = ()) -> Iterator[RoomReport]:
         """Restore the left-out files to the start of the run, and put everything back after the block.
 
-        Set the paths in `aside` aside, too.
+        Set `further_paths` aside, too.
         """
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport(
-            [path for path in changes.paths if not (self._is_cache_or_output(path) or self._is_discarded(path))]
-        )
+        report = self._report_changes(changes, contents)
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
-        for path, content in contents.items():
-            if content is None and not self._is_cache_or_output(path):
-                report.unverified[path] = "it changed, and what it was is not kept"
-        moved = [path for path in changes.modified if path not in report.unverified]
-        moved += [*changes.added, *aside]
-        written = [path for path in changes.removed if contents[path] is not None]
-        root = os.path.relpath(self._root, self._folder)
-        journal = _Journal(root, tuple(moved), tuple(written), tuple(self._list_missing_folders(written)))
-        if moved or written:
-            disk.write_atomically(self._folder / JOURNAL, json.dumps(journal.__dict__).encode(), durable=False)
+        replaced = [path for path in changes.modified if path not in report.unverified]
+        moved = (*replaced, *changes.added, *further_paths)
+        written = tuple(path for path in changes.removed if contents[path] is not None)
+        if not moved and not written:
+            yield report
+            return
+        self._write_journal(moved, written)
         try:
             self._set_aside(moved, report)
             self._write_contents({path: data for path, data in contents.items() if data is not None}, report)
             yield report
         finally:
-            if moved or written:
-                put_back(self._folder)
+            put_back(self._folder)
+
+    def _report_changes(self, changes: FileChanges, contents: Mapping[str, bytes | None]) -> RoomReport:
+        """Return the paths that changed, and those whose content at the start is not archived."""
+        paths = [path for path in changes.paths if not self._is_cache_or_output(path)]
+        report = RoomReport([path for path in paths if not self._is_discarded(path)])
+        for path, content in contents.items():
+            if content is None and not self._is_cache_or_output(path):
+                report.unverified[path] = "it changed, and what it was is not kept"
+        return report
+
+    def _write_journal(self, moved: tuple[str, ...], written: tuple[str, ...]) -> None:
+        """Note what is going to be moved and written, so that it can be put back after a crash."""
+        root = os.path.relpath(self._root, self._folder)
+        journal = _Journal(root, moved, written, tuple(self._list_missing_folders(written)))
+        disk.write_atomically(self._folder / JOURNAL, json.dumps(journal.__dict__).encode(), durable=False)
 
     # -- the files
 
