@@ -119,7 +119,7 @@ class Preset(Value):
     - `start`, `resume`: the first arguments for a new conversation and one that continues. If `start` contains
       `{session}`, we choose the session's name; otherwise the client reports it.
     - `is_silent`: the client prints nothing before its end.
-    - `is_report`: the text of the client while it edits reports its work, and is not the document.
+    - `is_report`: the text that the client prints during an edit is a report of its work, not the document.
     - `outside_git`: arguments that keep the client from making a repository.
     - `form`: how to pass the schema of the answer; without it, only the prompt asks for the schema.
     - `environment`: defaults for variables that are not set.

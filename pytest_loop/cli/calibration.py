@@ -35,7 +35,7 @@ class Calibrator:
         while True:
             experiment = NewExperiment(self.settings)
             try:
-                _ = experiment.workload  # reads the manifest
+                _ = experiment.workload  # raises `ManifestError`
             except ManifestError as error:
                 if not (self.errors or isinstance(error, UnmatchedPathsError)):
                     raise

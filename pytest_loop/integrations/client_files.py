@@ -62,9 +62,9 @@ class ClientFiles:
     note: str
 
 
-def _make_hook(event: str, scale: int = 1) -> Callable[[str], Entry]:
+def _make_hook(event: str, units_per_second: int = 1) -> Callable[[str], Entry]:
     def make(line: str) -> Entry:
-        hook = {"type": "command", "command": line, "timeout": _SECONDS * scale}
+        hook = {"type": "command", "command": line, "timeout": _SECONDS * units_per_second}
         return Entry(("hooks", event), {"hooks": [hook]}, GATE)
 
     return make

@@ -33,8 +33,8 @@ _FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
 def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """Let an agent write failing tests, check and confirm them, and seal them.
 
-    Use tests that a killed process has left if they keep their contract. Raises `AgentError` for tests that break their
-    contract, and `StopRequestedError` if they are not confirmed.
+    Use tests that a killed process has left if they can be used. Raises `AgentError` for tests that cannot, and
+    `StopRequestedError` if they are not confirmed.
     """
     tests = AcceptanceTests(context)
     project = context.run.project
@@ -89,7 +89,7 @@ class AcceptanceTests:
             )
 
     def find_problem(self) -> str:
-        """Run the tests, and return how they break their contract; empty if they keep it."""
+        """Run the tests, and return why they cannot be used; empty if they can."""
         if not self.paths:
             return f"expected new files with tests or rules ({', '.join(ACCEPTANCE_FILES[:3])}), found none"
         for path in self.paths:

@@ -30,7 +30,7 @@ class RunContext:
     `project` are the project's files, sealed also if the run writes a document. `ask_user` is None if there is no user
     to ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`,
     `project_notes` and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out
-    files. `baseline_result` is None unless this process took it.
+    files. `baseline_result` is None unless this process took the baseline.
     """
 
     settings: Settings

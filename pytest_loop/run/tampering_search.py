@@ -81,9 +81,9 @@ class TamperingSearch:
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
 
     def _find_new_support(self) -> Iterator[SealFinding]:
-        """Yield new files in sealed places that the session read; elsewhere as unverified ones that a test read.
+        """Yield new files that the session read in sealed places, and those that a test read elsewhere.
 
-        A new file outside of sealed places may be part of the task.
+        Yield the latter as unverified: they may be part of the task.
         """
         reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
         read_paths = {path for path, _ in reads}
@@ -201,5 +201,5 @@ class TamperingSearch:
 
     @property
     def _is_document_test_module(self) -> bool:
-        """Whether the document of the run is a test module, which speaks of the test machinery."""
+        """Whether the document of the run is a test module, whose code may name internals of pytest."""
         return self.state.setup.target is Target.ARTIFACT and is_test_module(self.context.artifact.path.name)

@@ -102,7 +102,7 @@ class GitObjects:
     prefix: str = ""
 
     def store_files(self, root: Path, entries: Mapping[str, FileEntry]) -> dict[str, GitEntry]:
-        """Add the contents of files; too large files, and files that differ from their entries, are left out."""
+        """Add the contents of files, except files that are too large or differ from their entries."""
         stored: dict[str, GitEntry] = {}
         for batch in _read_batches(root, entries):
             names = {path: self._hash_content(data) for path, data in batch.items()}

@@ -23,11 +23,11 @@ _CONFIGURATION = PathPatterns((*CONFIGURATION_FILES, *BUILD_FILES))
 
 
 def is_new_test(path: str, start: FileTree) -> bool:
-    """Return whether a path is a new test file, or another file of a new folder, in or below a folder with tests.
+    """Return whether a path is a new test file, or belongs to one.
 
-    A new test file may also be in the root of the project, or in a new folder there. Configuration is no test, except a
-    conftest file in a new folder: only new tests load it, unless a new folder around it is called `test*`, where pytest
-    loads it for all tests.
+    A new test file is in or below a folder with tests, in the root of the project, or in a new folder there. The other
+    files of a new folder below a folder with tests belong to it, except configuration. Of conftest files, only one in a
+    new folder does: new tests alone load it, unless the folder is called `test*`, where pytest loads it for all tests.
     """
     name = PurePosixPath(path).name
     new_folders = _list_new_folders(path, start)

@@ -198,7 +198,7 @@ class SealedFiles:
         return self.sealed.matches(path) and (bool(self.allow) or not is_new_test(path, self.start))
 
     def _is_honest(self, path: str) -> bool:
-        """Return whether a sealed file differs from the start by honest edits only; False with `allow`."""
+        """Return whether the edits of a sealed file cannot change a verdict; False with `allow`."""
         if self.allow:
             return False
         before, after = self.read_start_content(path), self.read_current_content(path)
@@ -221,7 +221,7 @@ class SealedFiles:
         return shadowing.select(self._sealable)
 
     def _find_forbidden(self) -> FileChanges:
-        """Return the changes outside `allow` in this step: of files of the start, and new files of an agent."""
+        """Return what an agent changed outside `allow` in this step: files of the start, and files that it added."""
         if not self.allow:
             return FileChanges()
         changes = compare_trees(self.before_step, self.current).exclude(self.sealed).exclude(self.allow)

@@ -28,7 +28,7 @@ class Truth(str, Enum):
 
 
 class Hypothesis(Value):
-    """The predicted effect of an edit: its mechanism, and the cases it improves; empty for the baseline."""
+    """The predicted effect of an edit: its mechanism, the cases that improve (`prediction`), and those it regresses."""
 
     iteration: int
     theory: str
