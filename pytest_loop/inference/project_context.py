@@ -69,8 +69,8 @@ class Note:
 class ProjectContext:
     """Rules and notes of a project.
 
-    `document_rules` are statements of the file OVERRIDES about artifacts, which judge only documents. `max_iterations` and
-    `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
+    `document_rules` are statements of the file OVERRIDES about artifacts, which judge only documents.
+    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
     """
 
     rules: tuple[ProposedRule, ...] = ()

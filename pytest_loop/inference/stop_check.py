@@ -14,7 +14,7 @@ _ENDED_STATUSES = ("completed", "cancelled")
 
 @dataclass(frozen=True)
 class StopAnswer:
-    """Whether the agent may stop, and why; a final answer stands without a check of the rules."""
+    """Whether the agent may stop, and why; after a final answer, no rules are checked."""
 
     may_stop: bool
     reason: str

@@ -108,7 +108,7 @@ class Driver(Generic[State]):
         return self._execute_steps(commands)
 
     def _ask_user(self, command: Command) -> Payload | None:
-        """Write events, then ask the user; return a review of a success, a stop instead of an iteration, or None."""
+        """Write events, then ask the user to review a success or to allow an iteration; return None to continue."""
         gates = self.context.gates
         if gates.is_terminal:
             self.flush()

@@ -109,7 +109,7 @@ class StepContext:
 
     @contextmanager
     def _undo_edits(self, step: Step) -> Iterator[None]:
-        """Undo and print edits of a read-only agent; do nothing beside PRODUCE: it edits the same files."""
+        """Undo and print edits of a read-only agent; do nothing while PRODUCE runs, which edits the same files."""
         project = self.run.project
         if Step.PRODUCE in self.state.progress.awaited:
             yield
