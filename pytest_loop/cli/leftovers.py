@@ -12,7 +12,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.run import restore, worktree
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.clean_room import describe_put_back, put_back
+from pytest_loop.workspace.clean_room_journal import describe_put_back, put_back
 from pytest_loop.workspace.file_tree import FileEntry, FileKind, compare_trees
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_repository import GitRepository, hash_content

@@ -15,7 +15,7 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workspace import clean_room
+from pytest_loop.workspace import clean_room_journal
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.file_tree import FileTree
@@ -30,7 +30,7 @@ def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState
 
     First put back files that an interrupted evaluation has set aside.
     """
-    clean_room.put_back(files.folder)
+    clean_room_journal.put_back(files.folder)
     seal = state.setup.seal
     if seal is not None:
         project = SealedFiles(root, files.folder, seal.patterns, seal.allow, seal.outputs)

@@ -1,15 +1,13 @@
 """The clean room of an evaluation: while it lasts, left-out files are what they were at the start of the run.
 
 New ones are set aside in the run's folder, changed and removed ones are replaced by archived contents, and afterwards
-everything is put back. A journal makes that possible also after a crash.
+everything is put back: from a journal, also after a crash.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.clean_room_journal import ASIDE, Journal, put_back, write_journal
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
 from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, list_parents
@@ -38,8 +36,7 @@ MAX_SIZE = 1024 * 1024
 MAX_TOTAL = 32 * 1024 * 1024
 MAX_FILES = 5_000
 MAX_SECONDS = 2.0
-LISTING, ARCHIVE, JOURNAL, ASIDE = "left-out.json", "left-out.kept", "clean-room.json", "aside"
-_CLOSED, _OPEN = 0o000, 0o700
+LISTING, ARCHIVE = "left-out.json", "left-out.kept"
 
 
 @dataclass
@@ -48,19 +45,6 @@ class RoomReport:
 
     changed: list[str] = field(default_factory=list)
     unverified: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Journal:
-    """Record of a clean room: `moved` paths are set aside, `written` ones and the `made` folders did not exist.
-
-    `root` is relative to the run's folder, because the project may be moved or copied.
-    """
-
-    root: str
-    moved: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
-    made: tuple[str, ...] = ()
 
 
 class CleanRoom:
@@ -143,7 +127,8 @@ class CleanRoom:
         if not moved and not written:
             yield report
             return
-        self._write_journal(moved, written)
+        root = os.path.relpath(self._root, self._folder)
+        write_journal(self._folder, Journal(root, moved, written, tuple(self._list_missing_folders(written))))
         try:
             self._set_aside(moved, report)
             self._write_contents({path: data for path, data in contents.items() if data is not None}, report)
@@ -159,12 +144,6 @@ class CleanRoom:
             if content is None and not self._is_cache_or_output(path):
                 report.unverified[path] = "it changed, and what it was is not kept"
         return report
-
-    def _write_journal(self, moved: tuple[str, ...], written: tuple[str, ...]) -> None:
-        """Note what is going to be moved and written, so that it can be put back after a crash."""
-        root = os.path.relpath(self._root, self._folder)
-        journal = _Journal(root, moved, written, tuple(self._list_missing_folders(written)))
-        disk.write_atomically(self._folder / JOURNAL, json.dumps(journal.__dict__).encode(), durable=False)
 
     # -- the files
 
@@ -203,7 +182,7 @@ class CleanRoom:
     def _list_missing_folders(self, paths: Iterable[str]) -> list[str]:
         """Return the folders of files that are going to be written and that do not exist, the innermost first."""
         parents = {parent for path in paths for parent in list_parents(path)}
-        missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112
+        missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112 - called for many files
         return sorted(missing, key=len, reverse=True)
 
     def _set_aside(self, paths: Sequence[str], report: RoomReport) -> None:
@@ -217,7 +196,7 @@ class CleanRoom:
                 os.rename(f"{self._root}/{path}", f"{aside}/{number}")  # noqa: PTH104 - called for many files
             except OSError as error:
                 report.unverified[path] = f"it cannot be set aside: {disk.describe_error(error)}"
-        aside.chmod(_CLOSED)  # a product that looks for its files there does not find them, unless it is root
+        aside.chmod(0)  # a product that looks for its files there does not find them, unless it is root
 
     def _write_contents(self, contents: dict[str, bytes], report: RoomReport) -> None:
         for path, data in contents.items():
@@ -230,63 +209,6 @@ class CleanRoom:
                     os.utime(f"{self._root}/{path}", ns=(entry.stamp[1], entry.stamp[1]))
             except (OSError, StateError) as error:
                 report.unverified[path] = f"it cannot be replaced: {error}"
-
-
-def put_back(folder: Path) -> tuple[str, ...]:
-    """Put back what a clean room of a run has set aside, also one that a crash has left; return the paths.
-
-    In caches, a file that a session wrote stays; elsewhere, the file that was set aside replaces it.
-    """
-    journal = _read_journal(folder)
-    if journal is None:
-        return ()
-    root, aside = Path(os.path.normpath(folder / journal.root)), folder / ASIDE
-    with suppress(FileNotFoundError):
-        aside.chmod(_OPEN)
-    moved = [path for number, path in enumerate(journal.moved) if _put_back_path(root, f"{aside}/{number}", path)]
-    for path in journal.written:
-        file_writer.remove_path(root, path)
-    for path in journal.made:
-        file_writer.remove_empty_folder(root, path)
-    shutil.rmtree(aside, ignore_errors=True)
-    disk.remove_file(folder / JOURNAL)
-    return tuple(moved)
-
-
-def _read_journal(folder: Path) -> _Journal | None:
-    data = disk.read_file(folder / JOURNAL)
-    if not data:
-        return None
-    try:
-        fields = json.loads(data)
-        return _Journal(fields["root"], *(tuple(fields[name]) for name in ("moved", "written", "made")))
-    except (ValueError, KeyError, TypeError):
-        raise StateError(
-            f"{folder / JOURNAL} cannot be read: files of the project are in {folder / ASIDE}, move them back by hand"
-        ) from None
-
-
-def _put_back_path(root: Path, source: str, path: str) -> bool:
-    if not os.path.lexists(source):  # it was never moved, or is back already
-        return False
-    target = root / path
-    with disk.translate_errors("put back", target, f"move {source} there by hand"):
-        if os.path.lexists(target):
-            if is_cache(path):
-                return False
-            if os.path.isdir(source) and not os.path.islink(source) and target.is_dir():  # noqa: PTH112, PTH114
-                for name in sorted(os.listdir(source)):  # noqa: PTH208
-                    _put_back_path(root, f"{source}/{name}", f"{path}/{name}")
-                return True
-            file_writer.remove_path(root, path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(source, target)  # noqa: PTH104 - called for many files
-    return True
-
-
-def describe_put_back(paths: tuple[str, ...]) -> str:
-    """Say what was put back after a crash."""
-    return f"put back what an interrupted evaluation had set aside: {list_names(paths, 3)}"
 
 
 def _make_relative(root: Path, paths: Iterable[str]) -> Iterator[str]:
@@ -303,7 +225,7 @@ def _is_tool_file(path: str) -> bool:
 def _hash_path(path: str, entry: FileEntry) -> str:
     try:
         if entry.kind is FileKind.LINK:
-            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()  # noqa: PTH115
+            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()  # noqa: PTH115 - called for many files
         return disk.hash_file(Path(path))
     except OSError:
         return ""
