@@ -24,8 +24,9 @@ from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_writable_paths
 from pytest_loop.run.judge_reads import find_read_patterns
 from pytest_loop.session.isolated_items import confirm_failures
+from pytest_loop.session.reach import IS_CHEAP
 from pytest_loop.session.result import BaselineResult, SessionResult
-from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.session.runner import SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.clean_room import CleanRoom
@@ -140,7 +141,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     project.record_start()
     start_files, started = project.start, time.time_ns()
     watch = WriteWatch(project)
-    first = second = _evaluate_baseline(state, session)
+    first = second = _evaluate_baseline(draft, state)
     written_paths = watch.find_written_paths()
     read_patterns = _seal_read_files(project, first.result, started)
     if state.criteria.has_tests_only:  # commands may search modules elsewhere
@@ -152,7 +153,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     fenced_state = state.replace(seal=seal.model_copy(update={"written": written}))
     session.fence = plan_fence(settings, state_folder, project, fenced_state).build(project.root)
     if written or _needs_second_session(draft, first, project, started):
-        second = _evaluate_baseline(state, session)
+        second = _evaluate_baseline(draft, state)
         project.extend_seal((), outputs.find_outputs())
     criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
     fields = {"build": build, "written": written, "unstable": unstable, "unjudged": unjudged}
@@ -226,11 +227,13 @@ class BaselineSession(NamedTuple):
     test_counts: dict[str, int]
 
 
-def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
+def _evaluate_baseline(draft: RunDraft, state: RunState) -> BaselineSession:
     """Run one baseline session; raise `StateError` if it cannot run or collect, or if a hidden failing test passes."""
+    records_reach = {"on": True, "off": False, "auto": IS_CHEAP}[draft.settings.judging.affected_first]
+    order = SessionOrder(phase=Phase.B, canary=secrets.token_hex(8), records_reach=records_reach)
     started = time.monotonic()
     try:
-        result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
+        result = draft.session.evaluate(order)
     except SessionError as error:
         raise StateError(f"the tests cannot be run: {error}") from None
     duration = time.monotonic() - started

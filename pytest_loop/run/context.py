@@ -10,6 +10,7 @@ from typing import Any
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.core.text.wording import name_step
+from pytest_loop.run.affected_tests import AffectedTests
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.result import BaselineResult
@@ -20,6 +21,7 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.clean_room import CleanRoom
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -54,6 +56,7 @@ class RunContext:
     fence: RunFence = field(default_factory=RunFence)
     clean_room: CleanRoom | None = None
     baseline_result: BaselineResult | None = None
+    affected_tests: AffectedTests = field(default_factory=lambda: AffectedTests(FileTree({})))
 
     def make_watch(self, should_continue: Callable[[], bool], workspace: Path | None = None) -> Watch:
         """Return the limits under which agents work in a folder, or in the project."""

@@ -16,6 +16,7 @@ from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.inference.workflow import Workflow
+from pytest_loop.run.affected_tests import AffectedTests
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.earlier_runs import load_lessons
 from pytest_loop.run.fence import RunFence, plan_fence
@@ -65,6 +66,7 @@ class ContextFactory:
         )
         can_ask = gates.is_terminal and not settings.start.yes
         fence = plan_fence(settings, self.store.root, self.project, state)
+        baseline = self._redact_baseline_result()
         return RunContext(
             settings,
             self.files,
@@ -86,7 +88,8 @@ class ContextFactory:
             lessons=load_lessons(self.store, self.files) if chosen.memory else (),
             fence=fence,
             clean_room=self._open_clean_room(state, fence),
-            baseline_result=self._redact_baseline_result(),
+            baseline_result=baseline,
+            affected_tests=AffectedTests(self.project.current, dict(baseline.result.reach) if baseline else {}),
         )
 
     def rebuild(self, context: RunContext, state: RunState) -> RunContext:

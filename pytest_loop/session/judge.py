@@ -286,5 +286,5 @@ def load_order(config: pytest.Config, path: Path) -> None:
 
     order = config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path
-    record_reads(config, lambda: get_session(config).channel)
+    record_reads(config, lambda: get_session(config).channel, with_reach=order.records_reach)
     config.pluginmanager.register(CollectionScope(order.excluded, order.only), "loop-collection-scope")

@@ -32,6 +32,7 @@ class SessionResult:
     - `reads`: files of the project that were opened, each with the file whose code opened it.
     - `opened_to_write`: files of the project that were opened for writing.
     - `module_folders`: folders of the project in which Python searches modules.
+    - `reach`: the files of the project that each test executes, if the session was asked to record them.
     - `interference`: how code under test changed the session: a path of the project, or "", and a sentence.
     - `running_item`: the last item that was started.
     - `exit_status`, `pytest_failures`: pytest's exit code, None if the session died, and how many failures it counted.
@@ -48,6 +49,7 @@ class SessionResult:
     opened_to_write: set[str] = field(default_factory=set)
     module_folders: set[str] = field(default_factory=set)
     plugin_files: set[str] = field(default_factory=set)
+    reach: dict[str, frozenset[str]] = field(default_factory=dict)
     interference: set[tuple[str, str]] = field(default_factory=set)
     running_item: str = ""
     exit_status: int | None = None
@@ -163,6 +165,10 @@ class SessionResult:
 
     def _apply_start(self, nodeid: Any) -> None:
         self.running_item = str(nodeid)
+
+    def _apply_reach(self, groups: Any) -> None:
+        for nodeids, paths in groups:
+            self.reach |= dict.fromkeys(map(str, nodeids), frozenset(map(str, paths)))
 
     def _apply_end(self, end: Any) -> None:
         exit_status, failures = end

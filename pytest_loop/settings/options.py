@@ -66,6 +66,12 @@ class JudgingSettings(Group):
         parse_count,
         "1",
     )
+    affected_first = setting(
+        "while tests of a long suite fail, whether those that execute an edited file run too: on, off, or from Python "
+        "3.12 on, where recording what they execute is cheap (auto)",
+        one_of("auto", "on", "off"),
+        "auto",
+    )
     cluster = text("judge on the workers of a Dask scheduler (tcp://HOST:PORT), or on N processes (local:N)", "ADDRESS")
     stop_early = switch("end an evaluation at the first failure that prevents success")
     no_reuse = switch("judge every rule in every evaluation, even if none of its inputs changed")

@@ -21,6 +21,7 @@ class SessionOrder(Value):
     - `is_deciding`: whether the session may end the run as a success, and therefore starts in a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
     - `shard`: the number of the judged shard, and how many there are.
+    - `records_reach`: whether the session records which files each test executes.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 
@@ -42,4 +43,5 @@ class SessionOrder(Value):
     failed_before: tuple[str, ...] = ()
     cached_evidence: dict[str, Any] = Field(default_factory=dict)
     shard: tuple[int, int] | None = None
+    records_reach: bool = False
     columns: int = 0
