@@ -21,7 +21,14 @@ from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.clean_room_journal import ASIDE, Journal, put_back, write_journal
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, list_parents
+from pytest_loop.workspace.file_tree import (
+    FileChanges,
+    FileEntry,
+    FileKind,
+    FileTree,
+    get_modification_time,
+    list_parents,
+)
 from pytest_loop.workspace.left_out_files import (
     LeftOutFiles,
     LeftOutScanner,
@@ -206,7 +213,7 @@ class CleanRoom:
             try:
                 file_writer.write_entry(self._project.root, path, entry, data)
                 if entry.stamp and entry.kind is FileKind.FILE:  # tools rebuild a file that is older than its source
-                    os.utime(f"{self._root}/{path}", ns=(entry.stamp[1], entry.stamp[1]))
+                    os.utime(f"{self._root}/{path}", ns=(get_modification_time(entry.stamp),) * 2)
             except (OSError, StateError) as error:
                 report.unverified[path] = f"it cannot be replaced: {error}"
 

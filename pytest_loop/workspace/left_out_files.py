@@ -95,12 +95,11 @@ class LeftOutFiles:
 
 
 def _encode_entry(entry: FileEntry) -> list[object]:
-    return [entry.kind.value, entry.digest, entry.mode, entry.size, list(entry.stamp or ())]
+    return [entry.kind.value, entry.digest, entry.mode, entry.size, (entry.stamp or b"").hex()]
 
 
-def _decode_entry(kind: str, digest: str, mode: int, size: int, stamp: list[int]) -> FileEntry:
-    size_, mtime, inode, ctime = stamp
-    return FileEntry(FileKind(kind), digest, bool(mode & 0o111), mode, size, (size_, mtime, inode, ctime))
+def _decode_entry(kind: str, digest: str, mode: int, size: int, stamp: str) -> FileEntry:
+    return FileEntry(FileKind(kind), digest, bool(mode & 0o111), mode, size, bytes.fromhex(stamp))
 
 
 def is_cache(path: str) -> bool:
