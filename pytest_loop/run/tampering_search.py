@@ -195,7 +195,7 @@ class TamperingSearch:
         """
         unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         files = self.project.start.entries.keys() - unknown
-        before = self.seal.replaced_tests
+        before = frozenset(self.seal.replaced_tests)
         names = (name for name in self.session_result.replaced_tests if name not in before)
         return [name for name in names if name.partition("::")[0] in files]
 
