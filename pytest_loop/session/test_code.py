@@ -73,7 +73,8 @@ def _list_layers(test: object) -> Iterator[CodeType | None]:
     function: object = getattr(test, "__func__", test)
     for _ in range(_MAX_LAYERS):
         yield function.__code__ if isinstance(function, FunctionType) else None
-        function = getattr(function, "__wrapped__", None)
+        inner_test = getattr(getattr(function, "hypothesis", None), "inner_test", None)  # below `@given`
+        function = inner_test or getattr(function, "__wrapped__", None)
         if function is None:
             return
 

@@ -17,6 +17,7 @@ HONEST = """
     import unittest
 
     import pytest
+    from hypothesis import given, strategies
 
     def twice(function):
         @functools.wraps(function)
@@ -43,7 +44,15 @@ HONEST = """
     def test_decorated():
         assert 1 + 1 == 2
 
+    @given(strategies.integers())
+    def test_property(number):
+        assert number + 0 == number
+
     class TestInClass:
+        @given(text=strategies.text())
+        def test_property(self, text):
+            assert text + "end" != text
+
         def test_method(self):
             assert [x for x in "abc"] == ["a", "b", "c"]
 
