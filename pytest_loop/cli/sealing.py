@@ -22,7 +22,7 @@ from pytest_loop.inference.file_roles import find_judging_scripts, find_named_fi
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_writable_paths
-from pytest_loop.run.judge_reads import find_read_patterns
+from pytest_loop.run.sealed_reads import find_read_patterns
 from pytest_loop.session.isolated_items import confirm_failures
 from pytest_loop.session.reach import IS_CHEAP
 from pytest_loop.session.result import BaselineResult, SessionResult

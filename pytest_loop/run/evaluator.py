@@ -18,9 +18,9 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.deciding_evaluation import QUICK_SECONDS, DecidingEvaluation
-from pytest_loop.run.judge_reads import seal_late_reads
 from pytest_loop.run.new_tests import have_no_assertions, list_new_test_files, run_new_tests
 from pytest_loop.run.restore import restore_rules
+from pytest_loop.run.sealed_reads import seal_late_reads
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
 from pytest_loop.session.isolated_items import run_items_alone

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_loop.core.judging.doctests import find_changed_doctests
-from pytest_loop.core.judging.judge_files import is_product_file
+from pytest_loop.core.judging.files_to_seal import is_product_file
 from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
     UNVERIFIED,

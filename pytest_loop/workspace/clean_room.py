@@ -1,7 +1,7 @@
-"""The clean room of an evaluation: while it lasts, left-out files are what they were at the start of the run.
+"""The clean room: an evaluation for which files that are not part of the change are as at the start of the run.
 
-New ones are set aside in the run's folder, changed and removed ones are replaced by archived contents, and afterwards
-everything is put back: from a journal, also after a crash.
+These left-out files are ignored by git or belong to tools. New ones are set aside in the run's folder, changed and
+removed ones are replaced by archived contents. Afterwards, everything is put back: from a journal, also after a crash.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LISTING, ARCHIVE = "left-out.json", "left-out.kept"
 
 @dataclass
 class RoomReport:
-    """The paths that `changed` since the start, without caches, and why `unverified` ones were not restored."""
+    """The left-out files that changed since the start, without caches, and why unverified ones were not restored."""
 
     changed: list[str] = field(default_factory=list)
     unverified: dict[str, str] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class RoomReport:
 class CleanRoom:
     """Set the left-out files of one project to what they were at the start of a run, for a block.
 
-    `document` is the path of the document that a run writes; it stays as it is, even if git ignores it. So do `opened`
-    paths, into which agents may write.
+    The `document` that the run writes stays as it is, even if git ignores it, and so do the `opened` paths, into which
+    agents may write.
     """
 
     def __init__(self, project: SealedFiles, folder: Path, opened: Iterable[str] = (), *, document: str = ""):
@@ -161,7 +161,7 @@ class CleanRoom:
             project.current.folders | self._document_folders,
             frozenset(project.session_outputs),
             self._skipped,
-            project.scope.run_folder,
+            project.scope.runs_folder,
             self._own_folder,
         )
         return LeftOutScanner(self._root, scope, known).scan()

@@ -1,4 +1,7 @@
-"""The journal of a clean room: what it moved and wrote, so that everything can be put back, also after a crash."""
+"""The journal of a clean room, an evaluation for which files that are not part of the change are set aside.
+
+It lists what the clean room has moved and written, so that everything can be put back, also after a crash.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ _JOURNAL, ASIDE = "clean-room.json", "aside"
 
 @dataclass(frozen=True)
 class Journal:
-    """Record of a clean room: `moved` paths are set aside, `written` ones and the `made` folders did not exist.
+    """The paths that a clean room has moved into the run's folder, and those of files and folders that it has made.
 
-    `root` is relative to the run's folder, because the project may be moved or copied.
+    `root` is the project's path from the run's folder: it stays right if the project is moved or copied.
     """
 
     root: str
@@ -37,7 +40,7 @@ def write_journal(folder: Path, journal: Journal) -> None:
 
 
 def put_back(folder: Path) -> tuple[str, ...]:
-    """Put back what a clean room of a run has set aside, also one that a crash has left; return the paths.
+    """Put back what the clean room of the run in this folder has set aside, also after a crash; return the paths.
 
     In caches, a file that a session wrote stays; elsewhere, the file that was set aside replaces it.
     """

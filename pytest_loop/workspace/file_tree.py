@@ -34,7 +34,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One path; entries are equal if kind, content and executable bit are.
+    """One path; entries are equal if kind, content and executable bit are. `stamp` differs once a file was written.
 
     `digest` is the SHA-256 of a file's content or of a link's target, empty if there is none or it cannot be read.
     """
@@ -51,7 +51,7 @@ class FileEntry:
 class FileTree:
     """The files that one scan found. Paths are relative, with slashes; bytes that are not UTF-8 are surrogates.
 
-    `environments` are virtual environments, which are left out.
+    `environments` are virtual environments, whose files are left out; `ignored` has the lines of .gitignore files.
     """
 
     entries: Mapping[str, FileEntry]

@@ -18,7 +18,7 @@ _PYTHON_SUFFIX = ".py"
 
 @dataclass(frozen=True)
 class ProjectChanges:
-    """The changes of a project since its start, as its last scan shows them."""
+    """The changes of a project since the run began; `allow` stands for its patterns of editable files."""
 
     project: SealedFiles
 

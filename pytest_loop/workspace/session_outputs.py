@@ -14,7 +14,7 @@ _CLOCK_STEP = 10_000_000  # nanoseconds: times of files lag behind the clock
 
 
 class OutputWatch:
-    """Find the outputs of the second of two sessions before the first edit; the scan `before` precedes both.
+    """Find the outputs of the second of two sessions before the first edit; the scan `before` precedes both sessions.
 
     A file that only the first session wrote is no output: it may be a snapshot that later sessions read.
     """
