@@ -1,7 +1,8 @@
 """Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), in a separate process.
 
-Every request starts a new bridge process, so that its deadline ends bridge and agent. The bridge reads the prompt from
-standard input, and prints the agent's messages as JSON lines (see `transcripts.read_acp`).
+What this protocol calls a session is one conversation. Every request starts a new bridge process, so that its deadline
+ends bridge and agent. The bridge reads the prompt from standard input, and prints the agent's messages as JSON lines
+(see `transcripts.read_acp`).
 """
 
 from __future__ import annotations
@@ -112,12 +113,12 @@ class _Conversation:
         if not self._may_edit:
             method, parameters = _find_read_only_mode(options)
             self._request(method, {"sessionId": session, **parameters})
-        self._is_prompted = True  # earlier updates are ignored: a loaded session repeats its history
+        self._is_prompted = True  # earlier updates are ignored: a loaded conversation is repeated from its start
         result = self._request("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": prompt}]})
         _print_event(type="done", reason=result.get("stopReason"))
 
     def _open_session(self, session: str) -> tuple[str, Data]:
-        """Load the agent's session with this id, or else start a new session; return its id and its options."""
+        """Load the conversation with this id, or else a new one; return the id and the agent's options."""
         parameters: Data = {"cwd": str(Path.cwd()), "mcpServers": []}
         if session:
             with contextlib.suppress(RefusedError):

@@ -276,7 +276,7 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
-    """Return whether the reported cost covers this client call (`run`) or the whole conversation (`session`).
+    """Return whether the reported cost covers this client call (`run`) or the conversation so far (`session`).
 
     Some versions of a client price only the call: then `priced_tokens` is less than the tokens of the conversation.
     """
@@ -286,7 +286,7 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return this call's share of a reported number; if it is below the previous number, it covers this call alone."""
+    """Return this call's share of a reported number; a number below the previous one covers this call alone."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

@@ -51,7 +51,7 @@ class ClientFailure:
 
 @dataclass(frozen=True)
 class ClientReport:
-    """The facts of a transcript; the preset says whether the numbers count this call or the whole conversation.
+    """The facts of a transcript; the preset says whether the numbers count this call or the conversation so far.
 
     `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it. `counts` are the tokens
     by kind, for clients that report no cost.

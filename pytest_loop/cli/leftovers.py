@@ -1,4 +1,4 @@
-"""Traces of earlier runs in the files of a project, which a new run must not take as its baseline."""
+"""Leftovers: edits of earlier runs in the files of a project, which a new run must not take as its baseline."""
 
 from __future__ import annotations
 

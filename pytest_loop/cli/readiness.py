@@ -38,7 +38,8 @@ class UnclearError(LoopError):
 class UserChoices:
     """The decisions of the user beyond the words of the task; a default value means no decision.
 
-    `limits` are in words, such as `5 USD`. `template_rules` are the ids of rules that only a built-in template states.
+    `allow` are patterns of the files that may be edited. `limits` are in words, such as `5 USD`. `template_rules` are
+    the ids of rules that only a built-in template states.
     """
 
     allow: tuple[str, ...] = ()

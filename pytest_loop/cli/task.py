@@ -97,7 +97,8 @@ def _find_file_argument(arguments: Sequence[str]) -> str:
 class SetupAnswers:
     """Answers of the user about a run, at a terminal or by flags.
 
-    `commands` judge the files of a project. `mandatory` are checks of a document in words. `severities` maps ids of
+    `ideal` describes the ideal result. `commands` judge the files of a project. `mandatory` are checks of a document in
+    words. `severities` maps ids of
     rules to severities that differ from the draft. `rule_file` is the drafted rule file as the user edited it.
     """
 
@@ -125,8 +126,8 @@ class DocumentDraft:
 class TaskContext:
     """A task, what the project says about it, and what was inferred if no rules were named.
 
-    `unjudged` are the project's rules in words that no agent can judge. `statements` are its rules that hold for every
-    document. `document` is the draft of a run that improves one.
+    `unjudged` are the project's rules in words that no agent can judge. `statements` are the project's rules that hold
+    for every document. With `can_judge`, an agent can judge sentences. `document` is the draft of a run of a document.
     """
 
     task: ParsedTask

@@ -23,9 +23,10 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` builds it from the shell line of the gate or of the MCP server.
+    """An entry of a JSON file; `make` builds it from a shell line.
 
-    `has_comments`: the client allows comments in this file; in other files, they are an error.
+    With `is_gate`, this is the shell line of the Stop hook, else that of the MCP server. `has_comments`: the client
+    allows comments in this file; in other files, they are an error.
     """
 
     path: str

@@ -20,7 +20,7 @@ ENDLESS = "Endless"
 
 @dataclass(frozen=True)
 class TestOutcome:
-    """The outcome of one test; `failure` is empty unless lines are recorded."""
+    """The outcome of one test, its time, and its fuel (see `tracer`); `failure` is empty unless lines are recorded."""
 
     __test__: ClassVar[bool] = False  # not a test class
 

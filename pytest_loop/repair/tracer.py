@@ -1,4 +1,4 @@
-"""Trace the project's code: executed lines, and fuel that ends endless loops the same way on every machine.
+"""Trace the project's code: executed lines, and fuel, a count of steps that ends endless loops alike on every machine.
 
 From Python 3.12 on, `sys.monitoring` traces the project's code only. Before that, `sys.settrace` sees every call.
 """

@@ -32,7 +32,7 @@ _FORK_SECONDS = 0.03
 
 @dataclass
 class CandidateTrial:
-    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that must still pass.
+    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that pass and must still pass.
 
     Tests are numbered by their position in the collection.
     """

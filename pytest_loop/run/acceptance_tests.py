@@ -63,7 +63,7 @@ def _choose_agent(context: StepContext) -> Agent:
 
 @dataclass
 class AcceptanceTests:
-    """The tests and rules that an agent has written for a task; `result` is that of the session that ran them.
+    """The tests and rules that an agent has written for a task; `result` is that of the session in which they ran.
 
     `arguments` are the files that pytest does not collect by itself.
     """

@@ -31,7 +31,8 @@ class RunContext:
 
     `project` are the project's files, sealed also if the run writes a document. `ask_user` is None if there is no user
     to ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`,
-    `project_notes` and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out
+    `project_notes` and `lessons` are parts of prompts; `nonce` is a random text that marks in them what is data. `hook`
+    calls the hooks of plugins. `clean_room` is None if the run began without a list of left-out
     files. `baseline_result` is None unless this process took the baseline.
     """
 

@@ -43,8 +43,8 @@ _INTERRUPTIONS = (PhaseError, StopRequested)
 class Driver(Generic[State]):
     """Drive one run or experiment from its current state to its end.
 
-    `rebuild_context` returns a context whose fence and session fit the seal of a state; it is called after new tests
-    were sealed. `is_cancelled` stops steps that run at the same time.
+    `rebuild_context` returns a context whose fence and session fit the seal of a state; the driver calls this
+    function after new tests were sealed. `is_cancelled` stops steps that run at the same time.
     """
 
     state: State

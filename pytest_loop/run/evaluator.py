@@ -37,8 +37,8 @@ _PASSED, _SKIPPED = Evidence(outcome=Outcome.PASSED), Evidence(outcome=Outcome.S
 class Evaluator:
     """Evaluate the current files in a session.
 
-    `add_cost` receives the judge's costs. `session_result` is that of the last session. `manifest` is the path of an
-    experiment's manifest.
+    `add_cost` receives the judge's costs. `session_result` is the result of the last session. `manifest` is the path of
+    an experiment's manifest.
     """
 
     context: RunContext

@@ -28,7 +28,8 @@ MAX_ANSWER_LENGTH = 4_000
 class StepRecord:
     """Record for the event of a step the last agent, its prompt and answer, and the usage of all agents.
 
-    `recalled` are the names of lessons in the prompt, and `put_back` the files that a read-only agent edited.
+    `recalled` are the names of lessons in the prompt, `put_back` the files that an agent edited in a step that only
+    reads; these edits were undone.
     """
 
     agent: str = ""

@@ -191,7 +191,7 @@ class TamperingSearch:
     def _list_replaced_tests(self) -> list[str]:
         """Return tests that code replaces now, but did not replace at the baseline.
 
-        Leave out tests of new files and of modules that could not be imported: their baseline is unknown.
+        Leave out tests of new files and of modules that could not be imported: for these, the baseline is unknown.
         """
         unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         files = self.project.start.entries.keys() - unknown

@@ -1,4 +1,4 @@
-"""Hidden items that must fail: they show whether code under test has patched pytest so that everything passes."""
+"""Canaries: hidden items that must fail; one that passes shows that code under test has patched pytest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Canary:
-    """Run failing items before, among and after all others, and look for interference.
+    """Run the canaries before, among and after all other items, and look for interference.
 
     `report` is called after each group, with True if all its items failed. The random `token` chooses names and places
     of the items, so that code under test cannot tell them from others.

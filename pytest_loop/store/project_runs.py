@@ -1,4 +1,4 @@
-"""All runs of a project: find them by name, limit active ones, and maintain the pointer to the current one."""
+"""All runs of a project: find them by name, limit active ones, and maintain the file that names the current one."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class RegressionDetected(Payload):
 
 
 class PlateauReached(Payload):
-    """Measurements without progress; `next_agent` composes from here on, if the ladder has another one."""
+    """Measurements without progress; `next_agent` composes from here on, if the run has another one."""
 
     kind = Kind.PLATEAU_REACHED
     flat: int

@@ -105,7 +105,7 @@ class AcceptanceTestsPrepared(StepPayload):
 
 
 class CandidateResult(Value):
-    """The result of one of several candidates for an edit."""
+    """The result of one of several candidates for an edit; `lines` counts the lines that it changed."""
 
     candidate: int
     agent: str

@@ -39,11 +39,12 @@ class SealFinding(Value):
 
 
 class Seal(Value):
-    """The sealed files of a run, and the state of its tests before the first edit.
+    """The sealed files of a run, and the state of the tests before the first edit.
 
+    - `patterns`: those of the sealed files; `allow`: those of the only files that may be edited, empty for all others.
     - `files`, `start_digest`: the hash of the list of all files, and that of their contents.
     - `site`: the hash of the modules that every interpreter loads first.
-    - `plugins`: those of the sessions before the first edit; None until there was such a session.
+    - `plugins`: the plugins of the sessions before the first edit; None until there was such a session.
     - `unstable`, `unjudged`: rules that differed between two baselines, or were skipped or expected to fail.
     - `outputs`: files that sessions write, and that are not sealed.
     - `guard_seconds`, `session_seconds`: how long all guards took, and one session.

@@ -190,7 +190,7 @@ class Criteria(Value):
 
 
 class SessionPlan(Value):
-    """The plan of a session.
+    """The rules that a session judges, and the items that decide them.
 
     - `criteria`, `items`: all rules, and the keys of rules (`source::id`) of each selected item.
     - `checks`: the checks of rule files as they are written there, by key.

@@ -36,7 +36,7 @@ class Verification(str, Enum):
 
 
 class Comparison(Value):
-    """The first sound iteration of the phase, and the change of quality since then."""
+    """The first iteration of the phase with a score that counts, and the change of quality since then."""
 
     iteration_number: int
     quality_delta: float

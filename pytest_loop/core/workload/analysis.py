@@ -1,4 +1,4 @@
-"""The analysis that a composer returns, with a root cause and three options, and the check of its answer."""
+"""The analysis by a composer (an agent that proposes edits): a root cause and three options, and its validation."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ class Hints:
 
 @dataclass(frozen=True)
 class Template:
-    """One kind of edit: the nodes it applies to, and how likely such an edit is right (`prior`)."""
+    """One kind of edit: the nodes it applies to, and how likely such an edit is right (`prior`).
+
+    With `needs_missing_name`, the template applies only if a test fails because a name is missing.
+    """
 
     name: str
     prior: float

@@ -31,7 +31,11 @@ _SIDE_EFFECTS = (
 
 @dataclass(frozen=True)
 class ImportTrace:
-    """An import that only loads modules: which ones, and what it depended on."""
+    """An import that only loads modules, and what it depended on.
+
+    `origins` are the files of modules, `variables` the environment variables that were read, `absent` the names of
+    modules that were looked for in vain.
+    """
 
     name: str
     modules: tuple[str, ...]

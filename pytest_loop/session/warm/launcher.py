@@ -57,7 +57,10 @@ _SESSION_VARIABLES = frozenset({BYTECODE_VARIABLE, "PYTHONDONTWRITEBYTECODE", pr
 def make_launcher(
     mode: str, arguments: tuple[str, ...], root: Path, installed_before: float, print_line: Callable[[str], None]
 ) -> Launcher:
-    """Return the launcher for `--loop-session`: cold, warm, or auto (warm where possible)."""
+    """Return the launcher for `--loop-session`: cold, warm, or auto (warm where possible).
+
+    Modules installed before the time `installed_before` are trusted, because no agent had worked yet.
+    """
     if mode == "cold":
         return ColdLauncher()
     return WarmLauncher(arguments, root, installed_before, mode == "warm", print_line)

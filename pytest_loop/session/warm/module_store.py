@@ -21,7 +21,7 @@ from pytest_loop.session.warm.import_trial import ImportTrace, get_origin
 
 @dataclass
 class ModuleStore:
-    """Loaded modules that are hidden from `sys.modules` until a session imports them."""
+    """Loaded modules that are hidden from `sys.modules` until a session imports them; `missed` names others."""
 
     traces: dict[str, ImportTrace] = field(default_factory=dict)
     modules: dict[str, ModuleType] = field(default_factory=dict)
