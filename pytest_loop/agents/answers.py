@@ -191,7 +191,7 @@ def _parse_exit_signal(text: str) -> bool | None:
 def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None]:
     """Return a text without its exit signal, and the signal.
 
-    In a document, which may mention signals, only signals at its very end count.
+    If the text `is_document`, it may mention signals: only one at the very end counts.
     """
     head, tail = text[:-_MAX_SIGNAL_LENGTH], text[-_MAX_SIGNAL_LENGTH:]
     if not is_document:

@@ -34,9 +34,9 @@ def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
-    """Return the agent to use without `--loop-agent`: the only client, or `builtin` for files if there is no client.
+    """Return the agent to use without `--loop-agent`: the only client, or `builtin` if there is none.
 
-    Return an empty text if neither applies.
+    `builtin` can only edit the files of a project (`are_files_edited`). Return an empty text if neither applies.
     """
     names = _list_installed()
     if len(names) == 1:

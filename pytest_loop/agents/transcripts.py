@@ -32,7 +32,7 @@ _LEADING_STATUS = re.compile(r"(\d{3})\b")
 
 @dataclass(frozen=True)
 class Transcript:
-    """The output of one client call; `report` is the text of the report file that some clients write."""
+    """The output of one client call, cut unless `is_complete`; `report` is the text of a file of some clients."""
 
     stdout: str
     report: str = ""

@@ -114,7 +114,8 @@ def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
 def make_reopening_event(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
     """Return the event that reopens a run or records an answer, or None if there is nothing new.
 
-    A run reopens after an answer, after its limit was raised, or if it waits for a confirmation that can be given now.
+    A run reopens after an answer, after its limit was raised, or if it waits for a review that
+    can be given now (`can_review`).
     After some stop reasons the command alone is enough. An answer recorded before a crash is not recorded again.
     """
     raised = _find_raised_limits(state, settings)

@@ -114,7 +114,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """The draft of a run of one document; `rule_file` is the text of its rule file, `artifact` the path in it."""
+    """The draft of a run of one document; `rule_file` is the text of its rule file, `artifact` the path in there."""
 
     criteria: DocumentCriteria
     artifact: str

@@ -14,7 +14,7 @@ _ENDED_STATUSES = ("completed", "cancelled")
 
 @dataclass(frozen=True)
 class StopAnswer:
-    """Whether the agent may stop, and why; after a final answer, no rules are checked."""
+    """Whether the agent may stop, and why; if the answer `is_final`, no rules are checked after it."""
 
     may_stop: bool
     reason: str

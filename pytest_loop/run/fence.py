@@ -33,7 +33,7 @@ class RunFence:
     """Paths that a run's processes may only read; without a `tool` there is no fence, and `problem` explains why.
 
     `sealed` paths are relative to the workspace; `unfenced_count` is the number of other sealed files. `fixed`
-    paths lie outside of the project or belong to its environment. `state_folder` is the folder of the run. `opened`
+    paths lie outside of the project or belong to its environment. `state_folder` is the folder of all runs. `opened`
     paths stay writable in any case.
     """
 

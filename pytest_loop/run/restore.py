@@ -70,8 +70,8 @@ def restore_iteration(
 ) -> RestoreResult:
     """Restore the files that an iteration judged, or for 0 those from before the first edit.
 
-    Keep files that were made after the run for 0, and with `keeps_new_files` for any iteration. The baseline of an
-    experiment belongs to its first iteration.
+    Keep files that were made after the run for 0, and with `keeps_new_files` for any iteration; while the run is not
+    over, without those in sealed places. For iteration 1 of an experiment, the baseline counts too.
     """
     events = list(events)
     tree = _find_tree(project, events, number) if number else project.start

@@ -43,7 +43,7 @@ _NO_CHANGE = "changed nothing"
 
 @dataclass
 class RunStory:
-    """Tell a run event by event; `failing` maps each rule already told as failing to the signature of its failure."""
+    """Tell a run event by event; `failing` maps each rule already told as failing to the signature of the failure."""
 
     look: Look
     failing: dict[str, str] = field(default_factory=dict)

@@ -171,7 +171,10 @@ class SealedFiles:
         self.before_step = self.current
 
     def enforce_seal(self, *, read_all: bool = False) -> list[SealFinding]:
-        """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
+        """Undo changes of sealed files and of files outside `allow`; return one finding for each file.
+
+        With `read_all`, compare contents even where size, times and inode are those of the last scan.
+        """
         self._archive.rewrite_if_removed()
         self._listings.rewrite_changed()
         self._scan(read_all=read_all)

@@ -105,7 +105,7 @@ class AcceptanceTestsPrepared(StepPayload):
 
 
 class CandidateResult(Value):
-    """The result of one of several candidates for an edit; `lines` counts the lines that it changed."""
+    """The result of one of several candidates for an edit: whether it was `kept`, and how many `lines` it changed."""
 
     candidate: int
     agent: str

@@ -1,8 +1,8 @@
 """The fork server: a process that has loaded pytest and its plugins, but nothing of the project, and forks sessions.
 
-It stops where pytest would load the first conftest file. A forked session goes on from there; a forked worker of xdist
-goes back to the start of the process. While a session gets ready, the server checks whether anything that it has loaded
-has changed; only then may the session go on.
+The server stops where pytest would load the first conftest file. A forked session goes on from there; a forked worker
+of xdist goes back to the start of the process. While a session gets ready, the server checks whether anything that it
+has loaded has changed; only then may the session go on.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class ForkServer:
 
 @dataclass
 class WarmLauncher:
-    """Fork sessions from a server where possible, and start them cold otherwise."""
+    """Fork sessions from a server where possible; else start them cold, or raise an error if `is_required`."""
 
     arguments: tuple[str, ...]
     root: Path
