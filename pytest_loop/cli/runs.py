@@ -59,7 +59,10 @@ def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
 
 
 def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
-    """Return the named, else the only busy, else the current run; raise `StateError` for several or no active runs."""
+    """Return the named, else the only busy, else the current run; raise `StateError` for several or no active runs.
+
+    `purpose` is a verb for the error, such as `stop`.
+    """
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy_runs = store.list_busy_runs()

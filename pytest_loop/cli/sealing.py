@@ -112,7 +112,7 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
 
 
 def record_left_out_files(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
-    """Record the files that scans leave out, for clean rooms; return the hash of their list."""
+    """Record the files that scans leave out, for clean rooms, except `opened` paths and `document`; hash the list."""
     room = CleanRoom(project, project.folder, opened, document=document)
     listing_hash = room.record()
     room.close()
@@ -120,7 +120,7 @@ def record_left_out_files(project: SealedFiles, opened: tuple[str, ...], documen
 
 
 class SealedState(NamedTuple):
-    """The state with its seal, the number of goals that do not pass at baseline, and the last session's result."""
+    """The state of a run with its seal, the number of failing goals at baseline, and the result of the last session."""
 
     state: RunState
     failing_count: int

@@ -32,7 +32,7 @@ def is_in_worktree(root: Path, files: RunFiles) -> bool:
 
 
 def hand_over(root: Path, files: RunFiles, state: RunState, print_line: PrintLine) -> None:
-    """Commit the change of a finished run to its branch; after success remove its worktree."""
+    """Commit the change of a finished run to the branch of the run; after success, remove the worktree."""
     if not state.is_over or not is_in_worktree(root, files):
         return
     worktree = Worktree(root, files.worktree)

@@ -44,7 +44,7 @@ class CalibrationDone(StepPayload):
 
 
 class MeasurementDone(EvaluationDone):
-    """An evaluation in which every rule is a case."""
+    """An evaluation in which every rule is a case; `metrics` are the numbers of cases in words."""
 
     markers = ("measurement",)
     measurement: Measurement

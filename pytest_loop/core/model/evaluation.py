@@ -19,7 +19,10 @@ class Complaint(Value):
 
 
 class RuleResult(Value):
-    """The verdict of one rule in one evaluation; `more` counts the findings that were not stored."""
+    """The verdict of one rule in one evaluation; `more` counts the findings that were not stored.
+
+    Failures with the same cause have the same `signature`.
+    """
 
     id: str
     verdict: Verdict
@@ -30,7 +33,7 @@ class RuleResult(Value):
 
 
 class SealFinding(Value):
-    """One sign that the judge was tampered with."""
+    """One sign of tampering, of a kind that `core/judging/tampering.py` lists."""
 
     kind: str
     path: str = ""
@@ -174,7 +177,10 @@ class Novelty(str, Enum):
 
 
 class Issue(Value):
-    """One thing to fix: a rule that does not pass; `others` counts the rules with the same cause, `also` names some."""
+    """One thing to fix: a rule that does not pass; `others` counts the rules with the same cause, `also` names some.
+
+    `lines` explain the failure. The rule failed `times` iterations in a row with the same message.
+    """
 
     rule_id: str
     problem: str

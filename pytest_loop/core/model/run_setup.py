@@ -24,7 +24,7 @@ class Limits(Value):
 
 
 class Breakers(Value):
-    """The thresholds of automatic stops; 0 turns one off."""
+    """The thresholds of automatic stops, which `core/machine/breakers.py` defines; 0 turns one off."""
 
     stuck: int = 5
     same_error: int = 3

@@ -35,7 +35,7 @@ def _parse_confidence(value: Any) -> Any:
 
 
 class EditOption(Value):
-    """One way to fix the root cause: its mechanism, the edit, and the cases that it improves or breaks."""
+    """One way to fix the root cause: replace the text `current` by `proposed`, which improves or breaks cases."""
 
     name: NonEmptyText
     mechanism: StrippedText = ""

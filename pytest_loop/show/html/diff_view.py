@@ -58,7 +58,7 @@ class DiffView:
 
 @dataclass
 class DiffRenderer:
-    """Render the diffs of one page within `room` characters."""
+    """Render the diffs of one page within `room` characters, the first `colour_room` of these in colours."""
 
     room: int = ROOM
     colour_room: int = COLOUR_ROOM
