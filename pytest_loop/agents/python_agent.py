@@ -42,7 +42,7 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Call a function in a process that keeps its globals; PREPARE has a second process, to run in parallel."""
+    """Call the function `MODULE:NAME` in a process that keeps its globals; PREPARE has a second, parallel process."""
 
     def __init__(self, reference: str, root: Path, name: str = "") -> None:
         module, _, function = reference.partition(":")

@@ -127,7 +127,7 @@ class SealedState(NamedTuple):
     baseline_result: BaselineResult
 
 
-def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
+def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, runs_folder: Path) -> SealedState:
     """Take the baseline and complete the seal; mark rules whose results differ as unstable, and drop failing guards.
 
     The first session shows which files sessions read and write: those that tests read get sealed, and those that
@@ -151,7 +151,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     written = tuple(sorted({*written_paths, *changes.paths}))
     outputs = OutputWatch(project, start_files)
     fenced_state = state.replace(seal=seal.model_copy(update={"written": written}))
-    session.fence = plan_fence(settings, state_folder, project, fenced_state).build(project.root)
+    session.fence = plan_fence(settings, runs_folder, project, fenced_state).build(project.root)
     if written or _needs_second_session(draft, first, project, started):
         second = _evaluate_baseline(draft, state)
         project.extend_seal((), outputs.find_outputs())
