@@ -101,7 +101,7 @@ class Readiness:
 
 
 def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
-    """Assess the draft of a run; use the stricter of its own clarity and that of the project.
+    """Assess the draft of a run; use the stricter of its own clarity and that in the project's SHAPE.md.
 
     Do not refuse a vague task if the user named rules: its run asks questions on the way.
     """

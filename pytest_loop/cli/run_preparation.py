@@ -34,7 +34,7 @@ class RunPreparation:
     """Prepare one run until the user confirms it.
 
     `project` are the files that this process sealed. `failing_count` is the number of goals that do not pass at
-    baseline; None without a baseline.
+    baseline; None without a baseline. A run that `is_detached` continues in the background after its confirmation.
     """
 
     settings: Settings
@@ -52,7 +52,7 @@ class RunPreparation:
         return Confirmation(self.settings, self.console, self.store)
 
     def prepare(self, task: ParsedTask) -> RunState:
-        """Return the confirmed state of a run for this task; leave no records behind if there is none."""
+        """Return the confirmed state of a run for this task; leave no records behind if the user confirms none."""
         judging = {"can_judge": can_judge(self.settings), "may_only_edit": may_only_edit(self.settings)}
         context = read_task_context(task, self.settings.root, **judging)
         context = replace(context, answers=SetupAnswers(ideal=self.settings.start.ideal))

@@ -50,11 +50,11 @@ def find_run(store: Store, alias: str | None) -> RunFiles:
 
 
 def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
-    """Clear the pointer to the current run if that run is over; return whether it was."""
+    """Make another run the current one if this run is over; return whether it was."""
     run = read_run(files)
     if isinstance(run, StateError) or not run.state.is_over or files.is_busy:
         return False
-    store.update_current_run(run.state)  # after a crash, the pointer remains
+    store.update_current_run(run.state)  # a process that crashes does not do this
     return True
 
 

@@ -42,7 +42,7 @@ _FINDERS: dict[str, tuple[Finder, ...]] = {
 
 
 class InheritedRule(NamedTuple):
-    """A rule of the template."""
+    """A rule of the template that the rule file of a document extends."""
 
     id: str
     severity: str

@@ -47,7 +47,7 @@ class RunFence:
 
     @lru_cache(maxsize=16)  # noqa: B019 - holds few values, and is asked for every question to an agent
     def build(self, workspace: Path, *, is_state_open: bool = False) -> Fence | None:
-        """Return the fence for processes that work in a folder; with `is_state_open`, they may write into the folder of runs."""
+        """Return the fence for processes in a folder; with `is_state_open`, they may write into the folder of runs."""
         if self.tool is None:
             return None
         workspace = workspace.resolve()
