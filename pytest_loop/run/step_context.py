@@ -26,7 +26,7 @@ MAX_ANSWER_LENGTH = 4_000
 
 @dataclass
 class StepRecord:
-    """Record for the event of a step the last agent, its prompt and answer, and the usage of all agents.
+    """The agents' part of a step's event: the last agent, its prompt and answer, and the usage of all agents.
 
     `recalled` are the names of lessons in the prompt, `put_back` the files that an agent edited in a step that only
     reads; these edits were undone.
@@ -134,7 +134,7 @@ class StepContext:
         schema: dict[str, Any] | None = None,
         rules: Sequence[str] = (),
     ) -> AgentRequest:
-        """Return the request of a step; `rules` are those that it is about."""
+        """Return the request of a step about these rules (none: all), with a schema if the answer has to be data."""
         state, run = self.state, self.run
         prompt = prompts.build_prompt(
             step,

@@ -76,7 +76,7 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
 
 
 def can_overlap(patterns: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether a path could match a pattern of both; no patterns mean every path.
+    """Return whether a path could match a pattern of both sequences; an empty one means every path.
 
     Patterns are apart only if their leading folders differ.
     """

@@ -53,7 +53,7 @@ def _list_failure_modes(current: Measurement) -> Iterator[str]:
 
 
 def _generalize(location: str) -> str:
-    """Replace digits of a location by `#`, so that cases share it; return `anywhere` for an empty one."""
+    """Replace digits of a location by `#`, so that several cases have the same one; return `anywhere` without one."""
     return shorten("".join("#" if letter.isdigit() else letter for letter in location), 60) or "anywhere"
 
 

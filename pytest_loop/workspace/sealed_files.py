@@ -226,7 +226,7 @@ class SealedFiles:
         return shadowing.select(self._sealable)
 
     def _find_forbidden(self) -> FileChanges:
-        """Return what an agent changed outside `allow` in this step: files from the start of the run, and its new files."""
+        """Return what an agent changed outside `allow` in this step: files from the start of the run, and new ones."""
         if not self.allow:
             return FileChanges()
         changes = compare_trees(self.before_step, self.current).exclude(self.sealed).exclude(self.allow)
