@@ -180,7 +180,8 @@ def _has_open_fence(lines: list[str]) -> bool:
 def _parse_exit_signal(text: str) -> bool | None:
     """Return whether an agent signals that its work is done; None without a signal.
 
-    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without it, `<loop-complete>` means True.
+    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without that line, `<loop-complete>` means
+    True.
     """
     values: list[str] = _EXIT_VALUE.findall(text)
     if values:

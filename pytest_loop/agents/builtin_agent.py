@@ -121,7 +121,7 @@ def search_edits(
 ) -> RepairResult:
     """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it returns no result.
 
-    `report` is called with the plan of the search, `name` is that of the agent in errors. With `localise_only`, the
+    `report` is called with the plan of the search, `name` is the agent's name in errors. With `localise_only`, the
     search only ranks lines.
     """
     repair_request = RepairRequest(

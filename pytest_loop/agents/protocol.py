@@ -51,8 +51,8 @@ class StopRequestedError(AgentError):
 class RepairTask:
     """The failing tests and rules of a project, for the built-in agent.
 
-    `session_arguments` are those of pytest, `failing_tests` are node ids, `editable` are patterns of files that may be
-    edited, `files_hash` changes with any file of the project, `remedies` are commands that may fix failing rules.
+    `session_arguments` are arguments of pytest, `failing_tests` are node ids, `editable` are patterns of files that may
+    be edited, `files_hash` changes with any file of the project, `remedies` are commands that may fix failing rules.
     `attempt` calls a function, and returns whether the score rose and no further rule fails; otherwise it reverts the
     function's edits.
     """

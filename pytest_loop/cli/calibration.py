@@ -16,7 +16,7 @@ _STOP_WORDS = ("s", "stop", "n", "no", "q")
 
 @dataclass
 class Calibrator:
-    """Load and calibrate an experiment; `errors` are those of all attempts, `calibration` is the last result."""
+    """Load and calibrate an experiment; `errors` are the errors of all attempts, `calibration` is the last result."""
 
     settings: Settings
     console: Console

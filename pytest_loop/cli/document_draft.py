@@ -114,7 +114,7 @@ def list_drafted_rules(criteria: DocumentCriteria) -> list[InheritedRule]:
 
 
 def get_thresholds(template: str) -> dict[str, float]:
-    """Return the threshold of each phase: that of the template, else the default."""
+    """Return the threshold of each phase, from the template or else the default."""
     phases = read_template(template).phases
     declared = {phase: getattr(phases, phase.value, None) for phase in Phase}
     return {

@@ -84,7 +84,7 @@ def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
 
 
 def _list_kept_edits(project: SealedFiles, run: SavedRun) -> Iterator[str]:
-    """Yield files that changed since the run began, and whose content is still that of the last evaluation."""
+    """Yield files that changed since the run began, and not since the last evaluation."""
     judged = project.load_checkpoint(run.state.iteration)
     for path in compare_trees(project.start, project.current).paths:
         if judged and judged.entries.get(path) == project.current.entries.get(path):

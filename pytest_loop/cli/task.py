@@ -67,7 +67,7 @@ def can_ask(settings: Settings, console: Console) -> bool:
 
 
 def parse_request(settings: Settings, console: Console) -> ParsedTask:
-    """Return the task with its conditions; ask for it if its words only point to something said before.
+    """Return the task with its conditions; if the words only point to something said before, ask for the task.
 
     Raises `UnclearError` for a text that is a command about runs, such as `pause the loop`.
     """

@@ -96,7 +96,7 @@ class Fence:
 
     @property
     def mounts(self) -> list[Mount]:
-        """The paths whose mode differs from that of the folder around them, the outer ones first, and a hidden one."""
+        """The paths with another mode than the folder around them, the outer ones first, and a hidden one."""
         modes = dict.fromkeys(self.read_only, "ro") | dict.fromkeys(self.writable, "rw")
         mounts = {"/": "rw"}
         for path in sorted(modes, key=lambda path: (len(PurePath(path).parts), path)):

@@ -59,7 +59,7 @@ def open_process(
     """Start a process in a group of its own; a list of words runs without a shell, a string with one.
 
     In a fence, `has_own_pids` hides all processes outside, and `dies_with_parent` ends the command with the calling
-    thread. Without a fence, neither has an effect. `options` are those of `Popen`.
+    thread. Without a fence, neither has an effect. `options` are arguments of `Popen`.
     """
     is_shell = isinstance(words, str)
     if fence is None:

@@ -31,7 +31,7 @@ def make_marked_environment(mark: str) -> dict[bytes, bytes]:
 
 
 def compute_folder_mark(folder: Path) -> str:
-    """Hash the path of a folder to a mark, by which a later process finds those that an earlier one has left."""
+    """Hash the path of a folder to a mark, by which a resumed run finds processes that a killed one has left."""
     return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 

@@ -151,7 +151,7 @@ def _find_root(config: pytest.Config, path: Path) -> Path:
 class _RuleItemBase(pytest.Item):
     """Base of items that evaluate a rule, or one repeat of it.
 
-    `unbound_selectors` are those of its `tests` checks that match no test of the session. `evidence_fields` are added
+    `unbound_selectors` are selectors of `tests` checks that match no test of the session. `evidence_fields` are added
     to the evidence of its report.
     """
 

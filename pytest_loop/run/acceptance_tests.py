@@ -63,7 +63,7 @@ def _choose_agent(context: StepContext) -> Agent:
 
 @dataclass
 class AcceptanceTests:
-    """The tests and rules that an agent has written for a task; `result` is that of the session in which they ran.
+    """The tests and rules that an agent has written for a task; `result` is the result of a session with them.
 
     `arguments` are the files that pytest does not collect by itself.
     """
@@ -106,7 +106,7 @@ class AcceptanceTests:
         return data.decode("utf-8", "replace")
 
     def _run_tests(self) -> None:
-        """Run a session with the new files; pass the paths of those that it does not collect by itself."""
+        """Run a session with the new files; name the files that the session does not collect by itself."""
         run = self.context.run
         run.project.begin_work(is_session=True)
         order = SessionOrder(phase=Phase.B)

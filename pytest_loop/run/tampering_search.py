@@ -81,9 +81,9 @@ class TamperingSearch:
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
 
     def _find_new_support(self) -> Iterator[SealFinding]:
-        """Yield new files that the session read in sealed places, and those that a test read elsewhere.
+        """Yield new files that the session read in sealed places, and new files that a test read elsewhere.
 
-        Yield the latter as unverified: they may be part of the task.
+        Yield those elsewhere as unverified: they may be part of the task.
         """
         reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
         read_paths = {path for path, _ in reads}

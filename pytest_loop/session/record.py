@@ -14,7 +14,7 @@ _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class Recorder:
-    """Collect the evidence in reports, and pass it to `send`; with `keeps_all`, also that of items without rules."""
+    """Collect the evidence in reports, and pass it to `send`; with `keeps_all`, also of items without rules."""
 
     def __init__(self, send: Callable[[str, dict[str, Any]], None] | None = None, *, keeps_all: bool = False) -> None:
         self.evidence: dict[str, dict[str, Any]] = {}

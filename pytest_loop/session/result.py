@@ -86,7 +86,7 @@ class SessionResult:
         return any(evidence.reused for evidence in self.evidence.values())
 
     def collect_evidence(self, rules: Sequence[RunRule]) -> dict[str, list[Evidence]]:
-        """Return the evidence of each rule of a run; a rule that stands for a module has that of all its tests."""
+        """Return the evidence of each rule of a run; a rule that stands for a module has that of every test in it."""
         modules = {rule.key: self.find_module_evidence(rule.id) for rule in rules if rule.is_module}
         return self.group_by_rule(rule.key for rule in rules) | modules
 

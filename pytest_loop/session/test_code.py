@@ -25,7 +25,7 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleType], root: Path) -> frozenset[str]:
     """Return the test functions and modules (`path::name`, `path`) that are not what the files of the project say.
 
-    Generated tests are among them, too: compare the result with that of a session before the first edit.
+    Generated tests are among them, too: compare the result with a session before the first edit.
     """
     replaced: set[str] = set()
     for item in items:
@@ -120,7 +120,7 @@ class _Source:
         return all(value in self._folded and self._folded[value] <= constants for value in missing)
 
     def has_doctest(self, doctest: DocTest) -> bool:
-        """Return whether the examples of a doctest are those of a definition in this file with its name."""
+        """Return whether a definition in this file has the name and the examples of a doctest."""
         name = doctest.name.removeprefix(doctest.globs.get("__name__", "")).strip(".")
         examples = [(example.source, example.want) for example in doctest.examples]
         return self._examples.get(name) == examples

@@ -32,7 +32,7 @@ _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 
 
 def declare_options(parser: pytest.Parser) -> None:
-    """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
+    """Declare every `--loop-*` flag and every ini key; the help shows the flags that most runs need."""
     groups = {
         f"--loop-{name}": parser.getgroup(
             f"loop-{number}", f"agent loops: {title}{_COMMANDS_HINT if number == 1 else ''}"

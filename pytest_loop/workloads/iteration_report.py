@@ -97,7 +97,7 @@ def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[
 
 
 def _describe_change(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
-    """Return the current and the previous status of a case; the latter is `New` without a previous result."""
+    """Return the current and the previous status of a case; without a previous result, that is `New`."""
     if before is None:
         return _OUTCOMES[result.outcome], "New"
     is_regressed = result.outcome is CaseOutcome.FAILED and before.passed

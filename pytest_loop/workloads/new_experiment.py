@@ -95,7 +95,7 @@ class NewExperiment:
         return self.root / path.relative_to(root)
 
     def build_arguments(self) -> tuple[str, ...]:
-        """Return the arguments of every session: those of the user, and the manifest or the cases to run."""
+        """Return the arguments of every session: the user's, and the manifest or the cases to run."""
         path = str(self.workload.source.path)
         runs_all = len(self.roles.selected) == len(self.workload.cases)
         cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.selected)

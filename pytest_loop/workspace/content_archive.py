@@ -29,7 +29,7 @@ _HEADER = struct.Struct(">32sQ")
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """The paths that were restored and removed, and those that could not be: each of these with the reason."""
+    """The paths that were restored and removed, and those that could not be, each with the reason."""
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()

@@ -173,7 +173,7 @@ def list_parents(path: str) -> list[str]:
 
 
 def read_stamp(path: str) -> Stamp | None:
-    """Return the stamp of a path, or None if it does not exist; that of a folder changes with its entries."""
+    """Return the stamp of a path, or None if it does not exist; the stamp of a folder changes with its entries."""
     try:
         return make_stamp(os.lstat(path))
     except OSError:

@@ -63,8 +63,8 @@ def select_shadowing_files(
 ) -> FileChanges:
     """Return the added files that are imported in the place of an installed or a sealed module.
 
-    `folders` are those in which sessions search modules. If it is empty, they are unknown: assume every folder that is
-    neither new nor a package.
+    `folders` are the folders in which sessions search modules. If it is empty, they are unknown: assume every folder
+    that is neither new nor a package.
     """
     search_path = [path for path in sys.path if path and not is_in_project(Path(path).resolve(), root.resolve())]
     sealed = {_split_module(path) for path in start.entries if _is_module(path) and is_sealed(path)}

@@ -173,7 +173,7 @@ class SealedFiles:
     def enforce_seal(self, *, read_all: bool = False) -> list[SealFinding]:
         """Undo changes of sealed files and of files outside `allow`; return one finding for each file.
 
-        With `read_all`, compare contents even where size, times and inode are those of the last scan.
+        With `read_all`, compare contents even where size, times and inode are as in the last scan.
         """
         self._archive.rewrite_if_removed()
         self._listings.rewrite_changed()
@@ -194,7 +194,7 @@ class SealedFiles:
         return findings
 
     def add_module_folders(self, folders: Iterable[str]) -> None:
-        """Add folders in which a later session searched modules, unless those of the baseline are unknown."""
+        """Add folders in which a later session searched modules, unless the folders of the baseline are unknown."""
         if self.module_folders:
             self.module_folders = tuple(sorted({*self.module_folders, *folders}))
 

@@ -35,7 +35,7 @@ class ReadFacts:
 
     - `reads`: pairs of a file and the project's source file that opened it; an empty text if installed code did.
     - `listings`: pairs of a folder and the source file that listed it, as in `reads`.
-    - `files`: all files of the project; `sources`: those in Python that are no tests.
+    - `files`: all files of the project; `sources`: the Python files that are no tests.
     - `is_test`: whether a path matches the sealed patterns, as tests do.
     - `plugins`: modules that pytest loaded by name.
     - `packages`: folders of the product.
@@ -89,7 +89,7 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
 
 
 def _find_used_by_product(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
-    """Yield those of `modules` that a source file outside of `modules` imports."""
+    """Yield the modules that a source file outside of `modules` imports."""
     names = {_get_module_name(path): path for path in modules}
     for source in facts.sources if names else ():
         text = "" if source in modules else facts.read_text(source)

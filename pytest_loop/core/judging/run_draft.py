@@ -107,7 +107,7 @@ def apply_baseline(
     """Relax rules on which two evaluations of the same files disagree, and drop guards that did not pass both.
 
     A rule with different outcomes becomes a warning; one that was twice skipped or expected to fail is only tracked.
-    Return the criteria, the ids of the former rules, and the ids of the latter.
+    Return the criteria, the ids of the rules with different outcomes, and the ids of the tracked ones.
     """
     undecided = (Outcome.SKIPPED, Outcome.XFAILED)
     remaining = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]

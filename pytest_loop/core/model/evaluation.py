@@ -44,14 +44,15 @@ class SealFinding(Value):
 class Seal(Value):
     """The sealed files of a run, and the state of the tests before the first edit.
 
-    - `patterns`: those of the sealed files; `allow`: those of the only files that may be edited, empty for all others.
-    - `files`, `start_digest`: the hash of the list of all files, and that of their contents.
+    - `patterns`: patterns of the sealed files.
+    - `allow`: patterns of the only files that may be edited; if empty, all unsealed files may.
+    - `files`, `start_digest`: hashes of the list of all files, and of their contents.
     - `site`: the hash of the modules that every interpreter loads first.
     - `plugins`: the plugins of the sessions before the first edit; None until there was such a session.
     - `unstable`, `unjudged`: rules that differed between two baselines, or were skipped or expected to fail.
     - `outputs`: files that sessions write, and that are not sealed.
     - `guard_seconds`, `session_seconds`: how long all guards took, and one session.
-    - `replaced_tests`: tests whose code is generated, and not that of their file.
+    - `replaced_tests`: tests whose code is generated, and not found in their file.
     - `interference`: how code under test changed its sessions: a path, which may be empty, and a sentence.
     - `ignored`: source files that git ignores.
     - `test_counts`: by rule, how many tests its command ran.

@@ -42,7 +42,7 @@ class HypothesisOutcome(Value):
     """The verdict of a measurement on a hypothesis.
 
     `improved` and `missed` are the predicted cases that improved, and those that did not. `regressions` are all cases
-    that regressed: `guards` are the guards among them, `unexpected` those that the hypothesis did not name.
+    that regressed: `guards` are the guards among them, `unexpected` the cases that the hypothesis did not name.
     """
 
     iteration: int
