@@ -212,7 +212,8 @@ class ClientAgent:
         cost_scope = _find_cost_scope(self.preset, report, before)
         usage: dict[str, Any] = {
             "tokens": _compute_increase(report.tokens, before.tokens, self.preset.tokens),
-            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,  # 0: no known price
+            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope)
+            or None,  # a client reports 0 if it knows no price
         }
         if usage["cost_usd"] is None and (estimate := self._estimate_cost(report, before)):
             usage |= {"estimated_usd": estimate.usd, "estimated_by": estimate.source}

@@ -33,8 +33,8 @@ _FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
 def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """Let an agent write failing tests, check and confirm them, and seal them.
 
-    Use tests that a killed process has left if they can be used. Raises `AgentError` for tests that cannot, and
-    `StopRequestedError` if they are not confirmed.
+    Use tests that a killed process has left if these are good enough. Raises `AgentError` for tests that cannot be
+    used, and `StopRequestedError` for tests that are not confirmed.
     """
     tests = AcceptanceTests(context)
     project = context.run.project

@@ -20,7 +20,7 @@ from pytest_loop.session.reach import ReachRecorder, record_reach
 
 _OUTPUT = "loop_reads"
 _EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
-# An import lists the folders in which it searches.
+# Code that only imports is no reader of a folder: an import lists the folders in which it searches.
 _IMPORT_SYSTEM = "<frozen importlib"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 Read = tuple[str, str]

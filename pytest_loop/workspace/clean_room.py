@@ -193,7 +193,7 @@ class CleanRoom:
         return sorted(missing, key=len, reverse=True)
 
     def _set_aside(self, paths: Sequence[str], report: RoomReport) -> None:
-        """Move each path into one folder, where its name is its number in the journal."""
+        """Move each path into one folder, under its number in the journal as a name."""
         if not paths:
             return
         aside = self._folder / ASIDE
@@ -203,7 +203,7 @@ class CleanRoom:
                 os.rename(f"{self._root}/{path}", f"{aside}/{number}")  # noqa: PTH104 - called for many files
             except OSError as error:
                 report.unverified[path] = f"it cannot be set aside: {disk.describe_error(error)}"
-        aside.chmod(0)  # a product that looks for its files there does not find them, unless it is root
+        aside.chmod(0)  # so that a product finds no files there, unless it runs as root
 
     def _write_contents(self, contents: dict[str, bytes], report: RoomReport) -> None:
         for path, data in contents.items():

@@ -24,7 +24,8 @@ def build_answer(
 ) -> LimitsRaised:
     """Return the payload of an answer; it raises used-up limits for one more iteration, unless `limits` sets them.
 
-    After UNCONFIRMED, a plain yes confirms the rules that wait for it; if none does, it reopens the run unchanged.
+    After UNCONFIRMED, a plain yes confirms the rules that wait for confirmation; if none does, the run reopens
+    unchanged.
     """
     if state.stop.reason == Reason.UNCONFIRMED.value and text.strip().lower() in YES:
         assumed = state.evaluation.assumptions if state.evaluation else ()
