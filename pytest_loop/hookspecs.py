@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_loop.core.model.run_state import RunState
 
 
-def pytest_loop_checks() -> Mapping[str, type[BaseModel]]:  # type: ignore[empty-body]
+def pytest_loop_checks() -> Mapping[str, type[BaseModel]]:  # type: ignore[empty-body]  # a hook
     """Add kinds of checks to rule files.
 
     Called once for every rule file that is collected; the results of all plugins are joined.

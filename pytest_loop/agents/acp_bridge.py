@@ -1,7 +1,8 @@
 """Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), in a separate process.
 
-Every request starts a new bridge process, so that its deadline ends bridge and agent. The bridge reads the prompt from
-standard input, and prints the agent's messages as JSON lines (see `transcripts.read_acp`).
+What this protocol calls a session is one conversation. Every request starts a new bridge process, so that its deadline
+ends bridge and agent. The bridge reads the prompt from standard input, and prints the agent's messages as JSON lines
+(see `transcripts.read_acp`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def make_preset() -> Preset:
     """Return the preset that starts the bridge; the agent's command takes the place of the model's name."""
     return Preset(
         program=sys.executable,
-        checked=f"protocol {PROTOCOL}",
+        tested_version=f"protocol {PROTOCOL}",
         format="acp",
         start=("-c", _BRIDGE),
         resume=("-c", _BRIDGE, "--session", "{session}"),
@@ -80,7 +81,7 @@ def main(arguments: list[str]) -> int:
 def _end_agent(process: subprocess.Popen[bytes]) -> None:
     """Close the agent's input, and give it time to save its conversation."""
     with contextlib.suppress(OSError):
-        process.stdin.close()  # type: ignore[union-attr]
+        process.stdin.close()  # type: ignore[union-attr]  # a pipe
     try:
         process.wait(_SAVING_SECONDS)
     except subprocess.TimeoutExpired:
@@ -89,8 +90,9 @@ def _end_agent(process: subprocess.Popen[bytes]) -> None:
 
 def _find_status(error: Data) -> int | None:
     """Return the HTTP status in the data of an error, or else its code; None if neither is a status."""
-    data = error.get("data") if isinstance(error.get("data"), dict) else {}
-    values = [*(data.get(key) for key in ("status", "statusCode", "code")), error.get("code")]  # type: ignore[union-attr]
+    data: Any = error.get("data")
+    statuses = [data.get(key) for key in ("status", "statusCode", "code")] if isinstance(data, dict) else []
+    values = [*statuses, error.get("code")]
     return next((value for value in values if isinstance(value, int) and 400 <= value < 600), None)
 
 
@@ -111,12 +113,12 @@ class _Conversation:
         if not self._may_edit:
             method, parameters = _find_read_only_mode(options)
             self._request(method, {"sessionId": session, **parameters})
-        self._is_prompted = True  # earlier updates are ignored: a loaded session repeats its history
+        self._is_prompted = True  # earlier updates are ignored: a loaded conversation is repeated from its start
         result = self._request("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": prompt}]})
         _print_event(type="done", reason=result.get("stopReason"))
 
     def _open_session(self, session: str) -> tuple[str, Data]:
-        """Load the agent's session with this id, or else start a new session; return its id and its options."""
+        """Load the conversation with this id, or else a new one; return the id and the agent's options."""
         parameters: Data = {"cwd": str(Path.cwd()), "mcpServers": []}
         if session:
             with contextlib.suppress(RefusedError):
@@ -136,7 +138,7 @@ class _Conversation:
         raise ValueError(f"the agent ended before it answered {method}")
 
     def _read_messages(self) -> Iterator[Data]:
-        for line in self._process.stdout:  # type: ignore[union-attr]
+        for line in self._process.stdout:  # type: ignore[union-attr]  # a pipe
             if line.lstrip().startswith(b"{"):
                 yield json.loads(line)
 
@@ -151,8 +153,8 @@ class _Conversation:
 
     def _send(self, message: Data) -> None:
         pipe = self._process.stdin
-        pipe.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")  # type: ignore[union-attr]
-        pipe.flush()  # type: ignore[union-attr]
+        pipe.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")  # type: ignore[union-attr]  # a pipe
+        pipe.flush()  # type: ignore[union-attr]  # a pipe
 
 
 def _find_read_only_mode(session: Data) -> tuple[str, Data]:

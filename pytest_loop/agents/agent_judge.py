@@ -18,7 +18,11 @@ from pytest_loop.core.text.sanitizer import fence_text
 
 @dataclass
 class AgentJudge:
-    """Ask an agent about a copy of the document, so that edits by the agent do not count."""
+    """Ask an agent about a copy of the document, so that edits by the agent do not count.
+
+    `watch` returns the limits of a request. Prompts are made from the templates in the folder `prompts`, unless the
+    plugin behind `make_prompt` returns another one, and `nonce` marks in them what is data.
+    """
 
     agent: Agent
     root: Path

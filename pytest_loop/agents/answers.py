@@ -180,7 +180,8 @@ def _has_open_fence(lines: list[str]) -> bool:
 def _parse_exit_signal(text: str) -> bool | None:
     """Return whether an agent signals that its work is done; None without a signal.
 
-    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without it, `<loop-complete>` means True.
+    The last `EXIT_SIGNAL:` counts, in a `---LOOP_STATUS---` block or alone; without that line, `<loop-complete>` means
+    True.
     """
     values: list[str] = _EXIT_VALUE.findall(text)
     if values:
@@ -191,7 +192,7 @@ def _parse_exit_signal(text: str) -> bool | None:
 def split_exit_signal(text: str, *, is_document: bool) -> tuple[str, bool | None]:
     """Return a text without its exit signal, and the signal.
 
-    In a document, which may mention signals, only signals at its very end count.
+    If the text `is_document`, it may mention signals: only one at the very end counts.
     """
     head, tail = text[:-_MAX_SIGNAL_LENGTH], text[-_MAX_SIGNAL_LENGTH:]
     if not is_document:

@@ -131,7 +131,8 @@ def search_edits(
 ) -> RepairResult:
     """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it returns no result.
 
-    `report` is called with the plan of the search.
+    `report` is called with the plan of the search, `name` is the agent's name in errors. With `localise_only`, the
+    search only ranks lines.
     """
     repair_request = _make_request(task, root, seconds).model_copy(update={"localise_only": localise_only})
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:

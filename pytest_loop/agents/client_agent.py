@@ -212,7 +212,8 @@ class ClientAgent:
         cost_scope = _find_cost_scope(self.preset, report, before)
         usage: dict[str, Any] = {
             "tokens": _compute_increase(report.tokens, before.tokens, self.preset.tokens),
-            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,  # 0: no known price
+            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope)
+            or None,  # a client reports 0 if it knows no price
         }
         if usage["cost_usd"] is None and (estimate := self._estimate_cost(report, before)):
             usage |= {"estimated_usd": estimate.usd, "estimated_by": estimate.source}
@@ -276,7 +277,7 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
-    """Return whether the reported cost covers this client call (`run`) or the whole conversation (`session`).
+    """Return whether the reported cost covers this client call (`run`) or the conversation so far (`session`).
 
     Some versions of a client price only the call: then `priced_tokens` is less than the tokens of the conversation.
     """
@@ -286,7 +287,7 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return this call's share of a reported number; if it is below the previous number, it covers this call alone."""
+    """Return this call's share of a reported number; a number below the previous one covers this call alone."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

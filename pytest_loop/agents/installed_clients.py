@@ -34,9 +34,9 @@ def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
-    """Return the agent to use without `--loop-agent`: the only client, or `builtin` for files if there is no client.
+    """Return the agent to use without `--loop-agent`: the only client, or `builtin` if there is none.
 
-    Return an empty text if neither applies.
+    `builtin` can only edit the files of a project (`are_files_edited`). Return an empty text if neither applies.
     """
     names = _list_installed()
     if len(names) == 1:
@@ -75,13 +75,13 @@ def _describe_client(name: str, preset: Preset, path: str | None, output: str) -
     version = match[0] if match else None
     return Client(
         name=name,
-        checked=preset.checked,
+        tested_version=preset.tested_version,
         path=path,
         version=version,
         reports_tokens=preset.tokens is not None,
         reports_cost=preset.cost is not None,
         takes_schema=preset.form is not None,
-        goes_on=preset.resume is not None,
+        can_resume=preset.resume is not None,
     )
 
 

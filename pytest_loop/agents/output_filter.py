@@ -27,7 +27,7 @@ class OutputFilter:
     """Forward plain lines unchanged, known JSON events as short texts, and no other JSON.
 
     `refusal` is the last sign that further requests are useless: a plain line that matches `refusals`, or a second
-    attempt after a refused login (the first attempt may renew the login). It is empty without such a sign.
+    attempt after a refused login (the first attempt may renew the login). Without such a sign, `refusal` is empty.
     """
 
     def __init__(self, on_output: Callable[[bytes], None], refusals: Sequence[str] = ()) -> None:
@@ -38,7 +38,8 @@ class OutputFilter:
 
     def __call__(self, data: bytes) -> None:
         *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # drop a line that is too long, as invalid JSON
+        # A line that is too long is replaced by a brace: this is JSON that cannot be parsed, so nothing of it is shown.
+        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"
         for line in lines:
             self._show_line(line)
 

@@ -112,23 +112,25 @@ class Preset(Value):
     - `bundled`: a function `module:name` of an installed package that returns the path of the program.
     - `shows`: a pattern of the output of `version`; another program of the same name does not match it.
     - `refusals`: patterns of plain lines of output after which no further call would help.
-    - `checked`: the version of the client that this preset was verified with.
+    - `tested_version`: the version of the client that this preset was tested with.
     - `output`: where the values are in the client's output; without it, `format` names a reader in `transcripts`.
       The format `acp` is a client that is driven through the Agent Client Protocol with `arguments`.
     - `report`: the name of a file that the client writes into `{report_folder}` (`{report_file}` is its path).
-    - `start`, `resume`: the first arguments for a new conversation and one that continues. If `start` contains
-      `{session}`, we choose the session's name; otherwise the client reports it.
+    - `start`, `resume`: the first arguments for a new conversation and one that continues. `{session}` is the
+      name of the conversation: if `start` contains it, we choose the name; otherwise the client reports it.
     - `is_silent`: the client prints nothing before its end.
-    - `is_report`: the text of the client while it edits reports its work, and is not the document.
+    - `is_report`: the text that the client prints during an edit is a report of its work, not the document.
     - `outside_git`: arguments that keep the client from making a repository.
     - `form`: how to pass the schema of the answer; without it, only the prompt asks for the schema.
     - `environment`: defaults for variables that are not set.
-    - `tokens`, `cost`: whether the reported numbers count this run of the client or the whole session; null if unknown.
+    - `tokens`, `cost`: whether the reported numbers count this call (`run`) or the conversation so far (`session`);
+    null if
+      unknown.
     """
 
     program: str
     bundled: str = ""
-    checked: str = ""
+    tested_version: str = ""
     version: Arguments = ("--version",)
     shows: str = ""
     refusals: Arguments = ()

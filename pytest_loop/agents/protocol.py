@@ -52,9 +52,10 @@ class StopRequestedError(AgentError):
 class RepairTask:
     """The failing tests and rules of a project, for the built-in agent.
 
-    `failing_tests` are node ids, `editable` are patterns of files that may be edited, `remedies` are commands that may
-    fix failing rules. `attempt` calls a function, and returns whether the score rose and no further rule fails;
-    otherwise it reverts the function's edits. `run_shares` divides trials among the workers of a cluster.
+    `session_arguments` are arguments of pytest, `failing_tests` are node ids, `editable` are patterns of files that may
+    be edited, `files_hash` changes with any file of the project, `remedies` are commands that may fix failing rules.
+    `attempt` calls a function, and returns whether the score rose and no further rule fails; otherwise it reverts the
+    function's edits. `run_shares` divides trials among the workers of a cluster.
     """
 
     session_arguments: tuple[str, ...]
@@ -68,7 +69,11 @@ class RepairTask:
 
 @dataclass(frozen=True)
 class AgentRequest:
-    """One request to an agent; `key` distinguishes the questions of one step, which come in any order."""
+    """One request to an agent that works in the folder `workspace`; `artifact` is the document, if there is one.
+
+    `schema` is the JSON Schema of the answer, if data is asked for. `key` distinguishes the questions of one step,
+    which come in any order.
+    """
 
     step: str
     prompt: str
@@ -83,7 +88,10 @@ class AgentRequest:
 
 
 class AgentReply(BaseModel):
-    """The answer of an agent: a text, data if a schema was given, its usage, and a report of its work for the user."""
+    """The answer of an agent: a text, data if a schema was given, its usage, and a report of its work for the user.
+
+    `exit_signal` says whether the agent considers the task done, `blocked` that a rule cannot be met.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -119,9 +127,10 @@ def _is_amount(value: Any, is_integer: bool) -> bool:
 
 @dataclass
 class Watch:
-    """The limits in seconds and the callbacks of one request; `should_continue` returns whether the agent may go on.
+    """The limits and callbacks under which an agent handles one request.
 
-    `on_wait` is called with a sentence if the agent has to wait. `fence` confines the agent's processes.
+    `timeout` and `silence` limit the seconds in total and without output. `should_continue` returns whether the agent
+    may go on, `on_output` receives its output, `on_wait` a sentence if it has to wait. `fence` confines its processes.
     """
 
     timeout: float = DEFAULT_TIMEOUT
@@ -146,7 +155,7 @@ class Agent(Protocol):
     name: str
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        """Handle a request; raise `AgentError` without a usable answer."""
+        """Handle a request under the limits of `watch`; raise `AgentError` without a usable answer."""
 
     def close(self) -> None:
         """Release what is held between requests."""

@@ -42,7 +42,7 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Call a function in a process that keeps its globals; PREPARE has a second process, to run in parallel."""
+    """Call the function `MODULE:NAME` in a process that keeps its globals; PREPARE has a second, parallel process."""
 
     def __init__(self, reference: str, root: Path, name: str = "") -> None:
         module, _, function = reference.partition(":")
@@ -187,8 +187,8 @@ class _ServerProcess:
             on_output(data)
 
         with Pipes() as pipes:
-            pipes.write_to(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
-            pipes.read_from(self._process.stdout.fileno(), read)  # type: ignore[union-attr]
+            pipes.write_to(self._process.stdin.fileno(), line)  # type: ignore[union-attr]  # a pipe
+            pipes.read_from(self._process.stdout.fileno(), read)  # type: ignore[union-attr]  # a pipe
             pipes.read_from(self._answers, answer.extend)
             while not answer.endswith(b"\n") and len(answer) <= _MAX_LINE_BYTES and self._process.poll() is None:
                 pipes.transfer(child.POLL_INTERVAL)
@@ -205,7 +205,7 @@ class _ServerProcess:
     def finish(self) -> None:
         """Wait a short time for the process to end by itself, then close it."""
         with contextlib.suppress(OSError):
-            self._process.stdin.close()  # type: ignore[union-attr]
+            self._process.stdin.close()  # type: ignore[union-attr]  # a pipe
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(child.GRACE_PERIOD)
         self.close()
@@ -216,7 +216,7 @@ class _ServerProcess:
         finally:
             for stream in (self._process.stdin, self._process.stdout):
                 with contextlib.suppress(OSError):
-                    stream.close()  # type: ignore[union-attr]
+                    stream.close()  # type: ignore[union-attr]  # a pipe
             os.close(self._answers)
 
     def kill(self) -> None:

@@ -24,7 +24,7 @@ def main(module: str, name: str) -> None:
     sys.path.insert(0, os.environ.pop("PYTEST_LOOP_ROOT"))
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file here
     function: Function | None = None
     with os.fdopen(descriptor, "wb") as answers:
         for line in requests:
@@ -64,12 +64,12 @@ def _import_function(module: str, name: str) -> Function:
     except Exception as error:  # a module may raise anything when it is imported
         raise _MissingFunctionError(f"cannot import {module}: {type(error).__name__}: {error}") from error
     try:
-        function = attrgetter(name)(imported)
+        function: Function | None = attrgetter(name)(imported)
     except AttributeError:
         function = None
     if not callable(function):
         raise _MissingFunctionError(f"{module} has no callable {name}")
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 def _decode_request(data: dict[str, Any]) -> AgentRequest:

@@ -11,7 +11,7 @@ from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_valu
 
 
 class RedactedAgent:
-    """Redact another agent's requests, output and replies, and the document that it edits, but no other file."""
+    """Redact the requests, output and replies of another agent, and the document that it edits, but no other file."""
 
     def __init__(self, agent: Agent, redact: Redactor) -> None:
         self._agent = agent

@@ -32,7 +32,7 @@ _LEADING_STATUS = re.compile(r"(\d{3})\b")
 
 @dataclass(frozen=True)
 class Transcript:
-    """The output of one client call; `report` is the text of the report file that some clients write."""
+    """The output of one client call, cut unless `is_complete`; `report` is the text of a file of some clients."""
 
     stdout: str
     report: str = ""
@@ -51,7 +51,7 @@ class ClientFailure:
 
 @dataclass(frozen=True)
 class ClientReport:
-    """The facts of a transcript; the preset says whether the numbers count this call or the whole conversation.
+    """The facts of a transcript; the preset says whether the numbers count this call or the conversation so far.
 
     `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it. `counts` are the tokens
     by kind, for clients that report no cost.

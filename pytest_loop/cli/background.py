@@ -60,7 +60,7 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
 def check_attempts(files: RunFiles, *, force: bool) -> int:
     """Return the number of this attempt to resume a run whose process died, or 0 if it did not die.
 
-    Raises `StateError` after too many attempts at the same step.
+    Raises `StateError` after too many attempts at the same step, unless `force` is set.
     """
     if files.owner is not Owner.DEAD:
         return 0

@@ -16,7 +16,7 @@ _STOP_WORDS = ("s", "stop", "n", "no", "q")
 
 @dataclass
 class Calibrator:
-    """Load and calibrate an experiment; `errors` are those of all attempts, `calibration` is the last result."""
+    """Load and calibrate an experiment; `errors` are the errors of all attempts, `calibration` is the last result."""
 
     settings: Settings
     console: Console
@@ -35,7 +35,7 @@ class Calibrator:
         while True:
             experiment = NewExperiment(self.settings)
             try:
-                _ = experiment.workload  # reads the manifest
+                _ = experiment.workload  # raises `ManifestError`
             except ManifestError as error:
                 if not (self.errors or isinstance(error, UnmatchedPathsError)):
                     raise

@@ -135,7 +135,7 @@ class Commands:
         clients = find_clients()
         self.console.print_lines(render_client_lines(clients))
         if self.settings.output.json:
-            self._write_json([client.model_dump(mode="json") for client in clients])
+            self._write_json([client.model_dump(mode="json", by_alias=True) for client in clients])
         return 0
 
     def _show_history(self) -> int:

@@ -41,7 +41,7 @@ class Confirmation:
                     self.console.print_line(part)
 
     def print_conditions(self, state: RunState, project: SealedFiles | None, *, is_detached: bool) -> None:
-        """Print what the user should know before confirming."""
+        """Print what the user should know before confirming: uncommitted sealed files, the fence, and limits."""
         if project:
             self.console.print_lines(describe_uncommitted(project))
             fence = plan_fence(self.settings, self.store.root, project, state)

@@ -27,7 +27,7 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 @dataclass(frozen=True)
 class Delegation:
-    """Choose the process that executes this command line: this one, or another in a work tree or the background."""
+    """Choose the process that executes this command line: this one, or another in a worktree or the background."""
 
     store: Store
     settings: Settings

@@ -29,7 +29,7 @@ def explain_templates() -> str:
 def find_named_type(settings: Settings, context: TaskContext, console: Console) -> TaskType | None:
     """Return the type that the user named at a terminal, else with `--loop-template`; None with rule files.
 
-    Return None, too, with `--loop-workspace`, or for a template that nothing is added to and no user can change.
+    Return None, too, with `--loop-workspace`, or if the template is used as it is, and no user can change that.
     """
     template = settings.judging.template
     check_template(template)
@@ -114,7 +114,7 @@ def list_drafted_rules(criteria: DocumentCriteria) -> list[InheritedRule]:
 
 
 def get_thresholds(template: str) -> dict[str, float]:
-    """Return the threshold of each phase: that of the template, else the default."""
+    """Return the threshold of each phase, from the template or else the default."""
     phases = read_template(template).phases
     declared = {phase: getattr(phases, phase.value, None) for phase in Phase}
     return {

@@ -40,7 +40,7 @@ from pytest_loop.workspace.artifact import Artifact
 class RunDraft:
     """A run before its confirmation; `artifact` is the path of the document, or of the diff of the project's files.
 
-    `plugins` are those of the session that collected the rules.
+    `plan` has the rules that `session` collected, `plugins` are the plugins of that session.
     """
 
     settings: Settings
@@ -110,7 +110,7 @@ class RunDraft:
         return origins | {rule.key: inferred[rule.id] for rule in state.criteria.rules if rule.id in inferred}
 
     def build_state(self, alias: str) -> RunState:
-        """Return the state that the run begins with."""
+        """Return the state that the run begins with; `alias` is its name."""
         settings, context = self.settings, self.context
         stated = {} if context.document else context.project.thresholds  # a document's rule file states its thresholds
         thresholds = {phase: repr(score) for phase, score in stated.items()}

@@ -73,8 +73,8 @@ def begin_with_failures(baseline: SealedState, task: ParsedTask, project: Sealed
 def begin_without_failures(state: RunState, task: ParsedTask) -> RunState:
     """Return the state of a run that begins with rules that all pass.
 
-    Leave the state unchanged if the task only asks for a condition that holds already. Let a refactoring edit first,
-    and its rules must keep passing. Raise `UnmeasuredError` for new behaviour, because no rule measures it.
+    Leave the state unchanged if the task only asks for a condition that holds already. A refactoring begins with an
+    edit, and the rules must keep passing. Raise `UnmeasuredError` for new behaviour, because no rule measures it.
     """
     intent = classify_task(task.task)
     if (task.completion or task.commands) and not find_content_words(task.task):

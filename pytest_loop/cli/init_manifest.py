@@ -73,7 +73,7 @@ def _make_manifest(values: argparse.Namespace) -> NewManifest:
 
 @dataclass
 class ManifestDialogue:
-    """Complete a manifest with answers, try its first case, show it, and write it."""
+    """Complete a manifest with answers, try its first case (with `tries_case`), show the manifest, and write it."""
 
     manifest: NewManifest
     console: Console

@@ -1,4 +1,4 @@
-"""Traces of earlier runs in the files of a project, which a new run must not take as its baseline."""
+"""Leftovers: edits of earlier runs in the files of a project, which a new run must not take as its baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.run import restore, worktree
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.clean_room import describe_put_back, put_back
+from pytest_loop.workspace.clean_room_journal import describe_put_back, put_back
 from pytest_loop.workspace.file_tree import FileEntry, FileKind, compare_trees
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_repository import GitRepository, hash_content
@@ -84,7 +84,7 @@ def _list_suspicious(project: SealedFiles, run: SavedRun) -> Iterator[str]:
 
 
 def _list_kept_edits(project: SealedFiles, run: SavedRun) -> Iterator[str]:
-    """Yield files that changed since the run began, and whose content is still that of the last evaluation."""
+    """Yield files that changed since the run began, and not since the last evaluation."""
     judged = project.load_checkpoint(run.state.iteration)
     for path in compare_trees(project.start, project.current).paths:
         if judged and judged.entries.get(path) == project.current.entries.get(path):

@@ -40,13 +40,13 @@ def main(words: Sequence[str]) -> int:
         if problems := list(list_problems(shards)):
             print(*(f"ERROR: {problem}" for problem in problems), sep="\n", file=sys.stderr)
             return 1
-        evaluations = _score_shards(shards, values.plugins)
+        scores = _score_shards(shards, values.plugins)
         if values.save_baseline:
-            save_baseline(evaluations, values.save_baseline)
+            save_baseline(scores, values.save_baseline)
     except SavedFileError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return USAGE_ERROR
-    return _print_verdict(shards, evaluations)
+    return _print_verdict(shards, scores)
 
 
 def _load_shard(name: str) -> ShardEvidence:
@@ -70,28 +70,28 @@ def _score_shards(shards: dict[str, ShardEvidence], plugins: Sequence[str]) -> l
             manager.import_plugin(name)
         except Exception as error:
             raise SavedFileError(f"-p: {error}") from None
-    score = manager.hook.pytest_loop_score
-    if first.has_own_score and not score.get_hookimpls():
+    compute_score = manager.hook.pytest_loop_score
+    if first.has_own_score and not compute_score.get_hookimpls():
         raise SavedFileError(
             "a hook pytest_loop_score of a plugin or a conftest file scores these rules: name its module with -p"
         )
     evidence = {
         item: piece.model_dump(mode="json", exclude_defaults=True) for item, piece in merge_evidence(shards).items()
     }
-    evaluations = score_criteria(first.plan, Phase(first.origin["phase"]), evidence)
-    return [apply_custom_score(evaluation, score) for evaluation in evaluations]
+    scores = score_criteria(first.plan, Phase(first.origin["phase"]), evidence)
+    return [apply_custom_score(score, compute_score) for score in scores]
 
 
-def _print_verdict(shards: dict[str, ShardEvidence], evaluations: list[CriteriaScore]) -> int:
+def _print_verdict(shards: dict[str, ShardEvidence], scores: list[CriteriaScore]) -> int:
     first = next(iter(shards.values()))
     baseline = None if first.baseline is None else Baseline(verdicts=first.baseline)
-    regressions = None if baseline is None else baseline.find_regressions(evaluations)
-    exit_code = find_exit_code(shards, is_acceptable=is_acceptable(evaluations, regressions))
+    regressions = None if baseline is None else baseline.find_regressions(scores)
+    exit_code = find_exit_code(shards, is_acceptable=is_acceptable(scores, regressions))
     for failure in list_failures(shards):
         print(failure)
-    if evaluations:
+    if scores:
         print(" loop score ".center(shutil.get_terminal_size().columns, "="))
-        for line in render_score_section(evaluations, regressions):
+        for line in render_score_section(scores, regressions):
             print(line.text)
     items = sum(len(shard.items) for shard in shards.values())
     print(f"{len(shards)} shards, {items:,} items: {'passed' if exit_code == 0 else f'exit code {exit_code}'}")

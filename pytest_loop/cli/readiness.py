@@ -38,7 +38,8 @@ class UnclearError(LoopError):
 class UserChoices:
     """The decisions of the user beyond the words of the task; a default value means no decision.
 
-    `limits` are in words, such as `5 USD`. `template_rules` are the ids of rules that only a built-in template states.
+    `allow` are patterns of the files that may be edited. `limits` are in words, such as `5 USD`. `template_rules` are
+    the ids of rules that only a built-in template states.
     """
 
     allow: tuple[str, ...] = ()
@@ -100,7 +101,7 @@ class Readiness:
 
 
 def assess_readiness(state: RunState, choices: UserChoices, project: ProjectContext | None = None) -> Readiness:
-    """Assess the draft of a run; use the stricter of its own clarity and that of the project.
+    """Assess the draft of a run; use the stricter of its own clarity and that in the project's SHAPE.md.
 
     Do not refuse a vague task if the user named rules: its run asks questions on the way.
     """

@@ -35,7 +35,7 @@ from pytest_loop.workspace.seal import format_path_pattern
 
 
 def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunState, RunFiles]:
-    """Acquire a run, and reopen it if it may continue; return its state and files, released if it stays over."""
+    """Acquire a run, and reopen it if it may continue; return its state and files, unlocked if it stays over."""
     files = find_run(store, settings.start.alias or settings.commands.resume)
     attempt = background.check_attempts(files, force=settings.start.force)
     try:
@@ -114,8 +114,9 @@ def _describe_reopening(state: RunState, event: Event) -> Iterator[str]:
 def make_reopening_event(state: RunState, settings: Settings, *, can_review: bool) -> Event | None:
     """Return the event that reopens a run or records an answer, or None if there is nothing new.
 
-    A run reopens after an answer, after its limit was raised, or if it waits for a confirmation that can be given now.
-    After some stop reasons the command alone is enough. An answer recorded before a crash is not recorded again.
+    A run reopens after an answer, after its limit was raised, or if it waits for a review that can be given now
+    (`can_review`). After some stop reasons the command alone is enough. An answer recorded before a crash is not
+    recorded again.
     """
     raised = _find_raised_limits(state, settings)
     row = find_row(state.stop.reason)

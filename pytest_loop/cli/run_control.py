@@ -26,7 +26,7 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workspace import clean_room
+from pytest_loop.workspace import clean_room_journal
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,6 @@ class RunControl:
         run = read_run(files)
         if isinstance(run, SavedRun):
             restore.remove_checkpoints(self.store.project, run.state)
-        clean_room.put_back(files.folder)  # the folder that is deleted may hold files of the project
+        clean_room_journal.put_back(files.folder)  # the folder that is deleted may hold files of the project
         restore.remove_worktree(self.store.project, files)
         self.store.remove_run(files)

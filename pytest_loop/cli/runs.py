@@ -50,16 +50,19 @@ def find_run(store: Store, alias: str | None) -> RunFiles:
 
 
 def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
-    """Clear the pointer to the current run if that run is over; return whether it was."""
+    """Make another run the current one if this run is over; return whether it was."""
     run = read_run(files)
     if isinstance(run, StateError) or not run.state.is_over or files.is_busy:
         return False
-    store.update_current_run(run.state)  # after a crash, the pointer remains
+    store.update_current_run(run.state)  # a process that crashes does not do this
     return True
 
 
 def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
-    """Return the named, else the only busy, else the current run; raise `StateError` for several or no active runs."""
+    """Return the named, else the only busy, else the current run; raise `StateError` for several or no active runs.
+
+    `purpose` is a verb for the error, such as `stop`.
+    """
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy_runs = store.list_busy_runs()

@@ -13,7 +13,7 @@ from pytest_loop.rules.rule_files import build_json_schema
 def main(words: Sequence[str] = ()) -> int:
     """Print the schema, and return the exit code."""
     parser = Parser(prog="pytest-loop schema", description="Print the JSON Schema of rule files, for your editor.")
-    parser.add_argument("--run", default="", help=argparse.SUPPRESS)  # every command takes it
+    parser.add_argument("--run", default="", help=argparse.SUPPRESS)  # every command takes --run
     parser.parse_args(list(words))
     print(json.dumps(build_json_schema(), indent=2))
     return 0

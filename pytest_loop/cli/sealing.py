@@ -6,13 +6,14 @@ import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_loop.cli.draft import RunDraft, list_rule_file_problems
 from pytest_loop.core.judging.run_draft import apply_baseline
 from pytest_loop.core.model.rules import Outcome, Phase, Proof, Severity
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -21,10 +22,11 @@ from pytest_loop.inference.file_roles import find_judging_scripts, find_named_fi
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.run.build import build_files
 from pytest_loop.run.fence import plan_fence, resolve_writable_paths
-from pytest_loop.run.judge_reads import find_read_patterns
-from pytest_loop.session.repeat import confirm_failures
+from pytest_loop.run.sealed_reads import find_read_patterns
+from pytest_loop.session.isolated_items import confirm_failures
+from pytest_loop.session.reach import IS_CHEAP
 from pytest_loop.session.result import BaselineResult, SessionResult
-from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.session.runner import SessionError
 from pytest_loop.store import disk
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.clean_room import CleanRoom
@@ -99,7 +101,7 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
     opened = resolve_writable_paths(draft.settings)
     seal = project.record_seal(opened).model_copy(
         update={
-            "left_out": record_left_out(project, opened, state.setup.artifact),
+            "left_out": record_left_out_files(project, opened, state.setup.artifact),
             "taken_at": time.time_ns(),
             "start_digest": state.progress.artifact_hash,
             "plugins": tuple(sorted(draft.plugins)),
@@ -109,8 +111,8 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
     return state.replace(seal=seal)
 
 
-def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
-    """Record the files that no scan lists, for deciding evaluations; return the hash of their list."""
+def record_left_out_files(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
+    """Record the files that scans leave out, for clean rooms, except `opened` paths and `document`; hash the list."""
     room = CleanRoom(project, project.folder, opened, document=document)
     listing_hash = room.record()
     room.close()
@@ -118,14 +120,14 @@ def record_left_out(project: SealedFiles, opened: tuple[str, ...], document: str
 
 
 class SealedState(NamedTuple):
-    """The state with its seal, the number of goals that do not pass at baseline, and the last session's result."""
+    """The state of a run with its seal, the number of failing goals at baseline, and the result of the last session."""
 
     state: RunState
     failing_count: int
     baseline_result: BaselineResult
 
 
-def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_folder: Path) -> SealedState:
+def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, runs_folder: Path) -> SealedState:
     """Take the baseline and complete the seal; mark rules whose results differ as unstable, and drop failing guards.
 
     The first session shows which files sessions read and write: those that tests read get sealed, and those that
@@ -137,49 +139,66 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, state_
     if build and (problem := build_files(build, settings.root, settings.judging.session_timeout)):
         raise StateError(problem)
     project.record_start()
-    before = project.start
-    watch, started = WriteWatch(project), time.time_ns()
-    first = _evaluate_baseline(state, session)
-    written = watch.find_written_paths()
-    reads = [(path, owner) for path, owner in first.result.reads if not is_written_since(project.root / path, started)]
-    read_patterns = find_read_patterns(project, reads, first.result.plugin_files)
-    project.extend_seal(read_patterns, ())
+    start_files, started = project.start, time.time_ns()
+    watch = WriteWatch(project)
+    first = second = _evaluate_baseline(draft, state)
+    written_paths = watch.find_written_paths()
+    read_patterns = _seal_read_files(project, first.result, started)
     if state.criteria.has_tests_only:  # commands may search modules elsewhere
         project.module_folders = tuple(sorted({".", *first.result.module_folders}))
     seal = project.record_seal(opened)
-    changed = compare_trees(before, project.start).exclude(PathPatterns(read_patterns))
-    written = tuple(sorted({*written, *changed.paths}))
-    outputs = OutputWatch(project, before)
-    state_now = state.replace(seal=seal.model_copy(update={"written": written}))
-    session.fence = plan_fence(settings, state_folder, project, state_now).build(project.root)
-    second = first
+    changes = compare_trees(start_files, project.start).exclude(PathPatterns(read_patterns))
+    written = tuple(sorted({*written_paths, *changes.paths}))
+    outputs = OutputWatch(project, start_files)
+    fenced_state = state.replace(seal=seal.model_copy(update={"written": written}))
+    session.fence = plan_fence(settings, runs_folder, project, fenced_state).build(project.root)
     if written or _needs_second_session(draft, first, project, started):
-        second = _evaluate_baseline(state, session)
+        second = _evaluate_baseline(draft, state)
         project.extend_seal((), outputs.find_outputs())
-    seal = project.record_seal(opened).model_copy(update={"build": build, "written": written})
     criteria, unstable, unjudged = apply_baseline(state.criteria, first.outcomes, second.outcomes)
-    results = {
+    fields = {"build": build, "written": written, "unstable": unstable, "unjudged": unjudged}
+    seal = project.record_seal(opened).model_copy(update=fields | _collect_facts(draft, project, first, second, opened))
+    seal = seal.model_copy(update={"guard_seconds": sum(first.seconds.get(rule.key, 0.0) for rule in criteria.guards)})
+    state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
+    return SealedState(state, _count_failing_goals(criteria, first), BaselineResult(project.digest, second.result))
+
+
+def _seal_read_files(project: SealedFiles, result: SessionResult, started: int) -> tuple[str, ...]:
+    """Seal the files that a session read and did not write since `started`; return their patterns."""
+    reads = [(path, owner) for path, owner in result.reads if not is_written_since(project.root / path, started)]
+    patterns = find_read_patterns(project, reads, result.plugin_files)
+    project.extend_seal(patterns, ())
+    return patterns
+
+
+def _collect_facts(
+    draft: RunDraft, project: SealedFiles, first: BaselineSession, second: BaselineSession, opened: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the fields of a seal that describe the project and its sessions before the first edit."""
+    results = first.result, second.result
+    return {
         "start_digest": project.digest,
-        "left_out": record_left_out(project, opened),
+        "left_out": record_left_out_files(project, opened),
         "taken_at": time.time_ns(),
         "session_seconds": min(first.duration, second.duration),
-        "plugins": tuple(sorted(first.result.plugins | second.result.plugins)),
-        "unstable": unstable,
-        "unjudged": unjudged,
+        "plugins": _merge(result.plugins for result in results),
         "module_folders": project.module_folders,
         "named": _find_unsealed_by_task(draft, project),
         "doctest_sources": draft.plan.doctest_sources,
-        "replaced_tests": tuple(sorted({*first.result.replaced_tests, *second.result.replaced_tests})),
+        "replaced_tests": _merge(result.replaced_tests for result in results),
         "test_counts": {key: min(count, second.test_counts.get(key, 0)) for key, count in first.test_counts.items()},
         "ignored": find_ignored_sources(project.root, project.start.entries),
-        "interference": tuple(sorted({*first.result.interference, *second.result.interference})),
-        "guard_seconds": sum(first.seconds.get(rule.key, 0.0) for rule in criteria.guards),
+        "interference": _merge(result.interference for result in results),
     }
+
+
+def _merge(groups: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
+    return tuple(sorted({value for group in groups for value in group}))
+
+
+def _count_failing_goals(criteria: RunCriteria, session: BaselineSession) -> int:
     goals = [rule for rule in criteria.goals if rule.severity is not Severity.INFO and not rule.must_not]
-    failing_count = sum(first.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
-    seal = seal.model_copy(update=results)
-    state = state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
-    return SealedState(state, failing_count, BaselineResult(project.digest, second.result))
+    return sum(session.outcomes.get(rule.key) is not Outcome.PASSED for rule in goals)
 
 
 def _needs_second_session(draft: RunDraft, first: BaselineSession, project: SealedFiles, started: int) -> bool:
@@ -208,11 +227,13 @@ class BaselineSession(NamedTuple):
     test_counts: dict[str, int]
 
 
-def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
+def _evaluate_baseline(draft: RunDraft, state: RunState) -> BaselineSession:
     """Run one baseline session; raise `StateError` if it cannot run or collect, or if a hidden failing test passes."""
+    records_reach = IS_CHEAP or draft.settings.judging.affected
+    order = SessionOrder(phase=Phase.B, canary=secrets.token_hex(8), records_reach=records_reach)
     started = time.monotonic()
     try:
-        result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
+        result = draft.session.evaluate(order)
     except SessionError as error:
         raise StateError(f"the tests cannot be run: {error}") from None
     duration = time.monotonic() - started

@@ -39,7 +39,10 @@ class SetupQuestions:
     draft: Callable[[SetupAnswers], DocumentCriteria]
 
     def ask(self, answers: SetupAnswers, suggestion: str, limit: int) -> SetupAnswers:
-        """Return the answers to all questions; a task about the project's files needs only commands as checks."""
+        """Return the answers to all questions; a task about the project's files needs only commands as checks.
+
+        `suggestion` is the kind of document and `limit` the number of iterations that an empty answer accepts.
+        """
         self.console.print_line(
             "set-up      at most six questions: Enter takes what stands in brackets, Ctrl-D ends it"
         )

@@ -4,40 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from pytest_loop.agents.installed_clients import choose_default_agent, explain_missing_agent
+from pytest_loop.agents.installed_clients import choose_default_agent
 from pytest_loop.cli.calibration import Calibrator
-from pytest_loop.cli.confirmation import Confirmation, mark_confirmed
+from pytest_loop.cli.confirmation import Confirmation
 from pytest_loop.cli.delegation import Delegation
 from pytest_loop.cli.document_copy import DocumentCopy
-from pytest_loop.cli.draft import RunDraft
-from pytest_loop.cli.draft_dialogue import DraftDialogue
-from pytest_loop.cli.first_step import choose_first_step
 from pytest_loop.cli.leftovers import refuse_leftovers
 from pytest_loop.cli.origin import describe_origin
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
-from pytest_loop.cli.readiness import Readiness, UnclearError, assess_readiness
 from pytest_loop.cli.resume import ask_for_answer, resume_run
+from pytest_loop.cli.run_preparation import RunPreparation
 from pytest_loop.cli.runs import get_exit_code
-from pytest_loop.cli.sealing import seal_document, seal_files, take_baseline
-from pytest_loop.cli.task import (
-    SetupAnswers,
-    can_judge,
-    choose_alias,
-    may_only_edit,
-    parse_request,
-    read_task_context,
-)
+from pytest_loop.cli.task import choose_alias, parse_request
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
-from pytest_loop.core.machine.run_machine import RUN_MACHINE
-from pytest_loop.core.model.run_state import RunState, State
-from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError, NothingToJudgeError
 from pytest_loop.inference.task_phrases import Route
@@ -47,11 +34,10 @@ from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.notification import notify_end
 from pytest_loop.run.runner import Runner
-from pytest_loop.run.sessions import SessionFactory, set_display
+from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import experiment_text
-from pytest_loop.show.draft_text import DraftFacts, render_draft
 from pytest_loop.store.project_runs import Store, make_alias
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
@@ -63,31 +49,34 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 def start(settings: Settings, hook: Any, store: Store, console: Console) -> int:
     """Start or resume a run, and return its exit code."""
     try:
-        return Start(settings, hook, store, console).execute()
+        return StartCommand(settings, hook, store, console).execute()
     except NothingToJudgeError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 @dataclass
-class Start:
-    """One invocation that starts or resumes a run; `project` are its sealed files, if this process sealed them."""
+class StartCommand:
+    """Start or resume a run, drive it to its end, and write its results.
+
+    - `project`: the sealed files, if this process sealed them.
+    - `can_resume`: whether there is a run that a later process can resume.
+    - `is_detached`: whether the run continues in the background after its confirmation.
+    - `calibration`: the result of an experiment's calibration.
+    """
 
     settings: Settings
     hook: Any
     store: Store
     console: Console
     project: SealedFiles | None = None
-    is_started: bool = False
+    can_resume: bool = False
     is_detached: bool = False
     calibration: Calibration | None = None
-    failing_count: int | None = None
     sessions: SessionFactory = field(init=False)
     runner: Runner = field(init=False)
-    confirmation: Confirmation = field(init=False)
 
     def __post_init__(self) -> None:
-        self.confirmation = Confirmation(self.settings, self.console, self.store)
         self.sessions = SessionFactory(self.settings, self.console.print_line, live=self.console.live)
         self.runner = Runner(self.settings, self.hook, self.console, self.sessions, self._choose_steps)
 
@@ -98,23 +87,23 @@ class Start:
     def execute(self) -> int:
         """Start or resume the run, drive it to its end, and return the exit code."""
         check_report_path(self.settings.output)
-        self.is_started = self.settings.commands.resume is not None
+        self.can_resume = self.settings.commands.resume is not None
         self.is_detached = self.settings.start.detach
         try:
             with interrupt_on_signals():
-                return self._execute()
+                return self._start_or_resume()
         except KeyboardInterrupt:
-            hint = "the run can go on with pytest-loop resume" if self.is_started else "nothing was started"
+            hint = "the run can go on with pytest-loop resume" if self.can_resume else "nothing was started"
             self.console.print_line(f"interrupted: {hint}")
             return int(pytest.ExitCode.INTERRUPTED)
         finally:
             self.sessions.close()
 
-    def _execute(self) -> int:
+    def _start_or_resume(self) -> int:
         delegation = Delegation(self.store, self.settings, self.console)
         if (exit_code := delegation.delegate()) is not None:
             return exit_code
-        if self.is_started:
+        if self.can_resume:
             state, files = resume_run(self.store, self.settings, self.console)
         elif self.settings.workload.manifest:
             state, files = self._start_experiment()
@@ -154,65 +143,17 @@ class Start:
         self.is_detached |= task.route is Route.BACKGROUND
         self.runner.check_settings()
         refuse_leftovers(self.store, self.settings.root, self.console.print_line)
-        judging = {"can_judge": can_judge(self.settings), "may_only_edit": may_only_edit(self.settings)}
-        context = read_task_context(task, self.settings.root, **judging)
-        context = replace(context, answers=SetupAnswers(ideal=self.settings.start.ideal))
         files = self.store.get_run(self.store.make_unique_alias(choose_alias(self.settings, task)))
-        dialogue = DraftDialogue(self.settings, self.console, files, self.sessions, context)
-        try:
-            state = self._draft_run(dialogue)
-        except BaseException:
-            self._discard(files)
-            raise
+        preparation = RunPreparation(
+            self.settings, self.store, self.console, self.sessions, self.runner, files, self.is_detached
+        )
+        state = preparation.prepare(task)
+        self.project = preparation.project
         state = state.replace(origin=describe_origin(self.settings.root, self.settings.arguments))
         return self._begin(state, files, RunStarted(state=state))
 
-    def _draft_run(self, dialogue: DraftDialogue) -> RunState:
-        """Return the confirmed state; show the draft of a document again whenever the user changes it."""
-        draft: RunDraft | None = dialogue.make_draft()
-        while draft is not None:
-            try:
-                state, readiness = self._prepare(draft, dialogue.files)
-            except UnclearError as error:
-                self._discard_seal()
-                draft = dialogue.make_another_draft(error)
-                continue
-            self.confirmation.print_draft(dialogue.describe_rule_file(draft))
-            if not dialogue.can_revise(draft):
-                return self._confirm(state, readiness.render_question("start"))
-            self._print_conditions(state)
-            question = readiness.render_question("confirm these success criteria")
-            draft = dialogue.revise(draft, question, state.max_iterations)
-        return mark_confirmed(state, "terminal")
-
-    def _prepare(self, draft: RunDraft, files: RunFiles) -> tuple[RunState, Readiness]:
-        """Seal and take the baseline, show the draft, and return the state that the run would begin with."""
-        state = self._choose_agent(draft.build_state(files.alias))
-        self.runner.check_candidates(state)
-        state = RUN_MACHINE.begin(self._seal_and_evaluate(draft, state, files))
-        readiness = assess_readiness(state, draft.choices, draft.context.project)
-        gaps = {"unjudged": draft.context.list_unjudged(), "unmeasured": state.setup.draft.unmeasured}
-        state = state.replace(draft=readiness.confirmed_draft.model_copy(update=gaps))
-        sealed = len(self.project.list_sealed_files()) if self.project else 0
-        facts = DraftFacts(draft.find_origins(state), self.failing_count, sealed)
-        is_detailed = self.console.look.verbosity > 0
-        self.confirmation.print_draft(render_draft(state, facts, self.console.look))
-        self.confirmation.print_draft(readiness.render_lines(is_detailed=is_detailed))
-        self.confirmation.print_draft(draft.render_notes(is_detailed=is_detailed))
-        self._require_agent(state)
-        return state, readiness
-
-    def _require_agent(self, state: RunState) -> None:
-        """Raise `UsageError` if there is work to do, and no agent to do it."""
-        if state.setup.target is Target.ARTIFACT:
-            has_work = not (self.settings.root / state.setup.artifact).exists()
-        else:
-            has_work = bool(self.failing_count or state.setup.edits_first)
-        if has_work and not state.setup.agents:
-            raise pytest.UsageError(explain_missing_agent())
-
     def _start_experiment(self) -> tuple[RunState, RunFiles]:
-        """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
+        """Start a new experiment: load its manifest, collect its cases, confirm, calibrate, begin."""
         calibrator = Calibrator(self.settings, self.console)
         experiment = calibrator.load()
         self.runner.check_settings()
@@ -222,7 +163,9 @@ class Start:
             state = self._open_experiment(experiment, files)
             is_attended = self.console.can_ask and not self.settings.start.yes
             self.console.print_lines(experiment_text.render_experiment_draft(state, is_attended=is_attended))
-            state = self._confirm(state, "start?")
+            confirmation = Confirmation(self.settings, self.console, self.store)
+            confirmation.print_conditions(state, self.project, is_detached=self.is_detached)
+            state = confirmation.confirm(state, "start?")
             calibrated = calibrator.calibrate(experiment)
             if calibrated is not experiment:
                 self._discard(files)
@@ -244,36 +187,8 @@ class Start:
         state, self.project = experiment.begin(files, session, agents)
         return EXPERIMENT_MACHINE.begin(state)
 
-    def _choose_agent(self, state: RunState) -> RunState:
-        """Add the default agent to a run without one."""
-        if state.setup.agents:
-            return state
-        agent = choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
-        return state.replace(agents=(agent,)) if agent else state
-
-    def _seal_and_evaluate(self, draft: RunDraft, state: RunState, files: RunFiles) -> RunState:
-        """Seal the files that decide verdicts, and take the baseline; replace the seal of an earlier draft."""
-        if self.project:
-            self.project.delete_records()
-        self.project = seal_files(draft, state, files)
-        draft.session.bytecode = self.sessions.bytecode or self.sessions.cache_bytecode(is_new=True)
-        if state.setup.target is Target.ARTIFACT:
-            return seal_document(draft, state, self.project)
-        set_display(draft.session, self.console.look)
-        baseline = take_baseline(draft, state, self.project, self.store.root)
-        self.failing_count, self.sessions.baseline_result = baseline.failing_count, baseline.baseline_result
-        return choose_first_step(baseline, draft.context.task, self.project, draft.settings, self.console)
-
-    def _confirm(self, state: State, question: str) -> State:
-        """Return the confirmed state; raise `KeyboardInterrupt` if the user declines."""
-        self._print_conditions(state)
-        return self.confirmation.confirm(state, question)
-
-    def _print_conditions(self, state: RunState) -> None:
-        self.confirmation.print_conditions(state, self.project, is_detached=self.is_detached)
-
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
-        """Write the first event of a run that this process now owns."""
+        """Acquire the run, and write its first event."""
         try:
             self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
             worktree.refuse_overlap(self.store, files, state)
@@ -286,15 +201,12 @@ class Start:
         event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)
         files.append([event], state)
-        self.is_started = True
+        self.can_resume = True
         return state, files
 
     def _discard(self, files: RunFiles) -> None:
-        """Remove the seal and the rule file of a run that does not start."""
-        self._discard_seal()
-        files.remove_rules()
-
-    def _discard_seal(self) -> None:
+        """Delete the seal and the rule file of a run that does not start."""
         if self.project:
             self.project.delete_records()
             self.project = None
+        files.remove_rules()

@@ -67,7 +67,7 @@ def can_ask(settings: Settings, console: Console) -> bool:
 
 
 def parse_request(settings: Settings, console: Console) -> ParsedTask:
-    """Return the task with its conditions; ask for it if its words only point to something said before.
+    """Return the task with its conditions; if the words only point to something said before, ask for the task.
 
     Raises `UnclearError` for a text that is a command about runs, such as `pause the loop`.
     """
@@ -97,7 +97,8 @@ def _find_file_argument(arguments: Sequence[str]) -> str:
 class SetupAnswers:
     """Answers of the user about a run, at a terminal or by flags.
 
-    `commands` judge the files of a project. `mandatory` are checks of a document in words. `severities` maps ids of
+    `ideal` describes the ideal result. `commands` judge the files of a project. `mandatory` are checks of a document in
+    words. `severities` maps ids of
     rules to severities that differ from the draft. `rule_file` is the drafted rule file as the user edited it.
     """
 
@@ -113,7 +114,7 @@ class SetupAnswers:
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """The draft of a run of one document; `rule_file` is the text of its rule file, `artifact` the path in it."""
+    """The draft of a run of one document; `rule_file` is the text of its rule file, `artifact` the path in there."""
 
     criteria: DocumentCriteria
     artifact: str
@@ -125,8 +126,8 @@ class DocumentDraft:
 class TaskContext:
     """A task, what the project says about it, and what was inferred if no rules were named.
 
-    `unjudged` are the project's rules in words that no agent can judge. `statements` are its rules that hold for every
-    document. `document` is the draft of a run that improves one.
+    `unjudged` are the project's rules in words that no agent can judge. `statements` are the project's rules that hold
+    for every document. With `can_judge`, an agent can judge sentences. `document` is the draft of a run of a document.
     """
 
     task: ParsedTask

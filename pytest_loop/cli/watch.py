@@ -36,7 +36,7 @@ _MAX_NAMES = 5
 
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
-    """Watch until an interrupt; the exit code is that of the last verdict."""
+    """Watch until an interrupt; the exit code tells the last verdict."""
     if problem := describe_unknown_flag([str(argument) for argument in config.invocation_params.args]):
         raise pytest.UsageError(problem)
     try:

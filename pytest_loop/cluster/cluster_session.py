@@ -19,7 +19,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, format_bytes, format_count
 from pytest_loop.repair.mutation.mutation_request import MutationError, MutationRequest, measure_mutants
 from pytest_loop.session.history import is_failure
-from pytest_loop.session.repeat import run_items_alone
+from pytest_loop.session.isolated_items import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionStoppedError, SubprocessSession
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -153,10 +153,10 @@ class ClusterSession:
             result.plugins |= frozenset(answer.plugins)
             result.reads |= set(answer.reads)
             result.interference |= set(answer.interference)
-            result.failed_count += answer.failed_count
+            result.pytest_failures += answer.pytest_failures
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
             result.output += answer.output
-        result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+        result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         result.cluster = ClusterWork(shards=tuple(map(_make_shard_run, answers)), sent_bytes=self.sent_bytes)
         return result
 
@@ -189,13 +189,13 @@ class ClusterSession:
             for item, evidence in result.evidence.items()
             if evidence.trials or evidence.outcome is (Outcome.ERROR if order.manifest else Outcome.ASSUMED)
         }
-        if new := tuple(sorted(unclear if order.manifest else unclear | result.failing.difference(before))):
+        if new := tuple(sorted(unclear if order.manifest else unclear | result.unmet_items.difference(before))):
             again = run_items_alone(self.local, order, self.project.root, new)
             if again is not None:
                 result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
-                result.failing = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
-                if not result.failing:
-                    result.failed_count = result.exit_status = 0
+                result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+                if not result.unmet_items:
+                    result.pytest_failures = result.exit_status = 0
 
 
 def _make_shard_run(answer: Answer) -> ShardRun:

@@ -95,7 +95,7 @@ class Answer(Value):
     interference: tuple[tuple[str, str], ...] = ()
     contradictions: tuple[str, ...] = ()
     exit_status: int | None = None
-    failed_count: int = 0
+    pytest_failures: int = 0
     ending: str = ""
     output: str = ""
     outputs: dict[str, str] = Field(default_factory=dict)

@@ -162,7 +162,7 @@ def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:
 
 def _rebase_order(order: SessionOrder, root: str, tree: Path) -> SessionOrder:
     moved = {
-        name: tuple(_replace_root(path, root, tree) for path in getattr(order, name)) for name in ("left_out", "only")
+        name: tuple(_replace_root(path, root, tree) for path in getattr(order, name)) for name in ("excluded", "only")
     }
     return order.model_copy(update=moved)
 
@@ -184,7 +184,7 @@ def _make_answer(result: SessionResult, tree: str, root: str) -> Answer:
         interference=tuple(result.interference),
         contradictions=tuple(result.list_contradictions()),
         exit_status=result.exit_status,
-        failed_count=result.failed_count,
+        pytest_failures=result.pytest_failures,
         ending=result.ending,
         output=result.output,
     )

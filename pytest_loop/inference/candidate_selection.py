@@ -165,14 +165,14 @@ def _choose_for_folders(candidates: Sequence[CommandCandidate]) -> list[CommandC
 
 def _compare_layers(
     chosen: Sequence[CommandCandidate],
-    solid: Sequence[CommandCandidate],
+    candidates: Sequence[CommandCandidate],
     rejected: tuple[_Rejected, ...],
     make_key: _Key,
 ) -> Choice:
     """Build the choice; missing agreement and a contradiction of other layers lower its confidence by a level each."""
     layer = chosen[0].layer
     keys = {make_key(candidate) for candidate in chosen}
-    others = [candidate for candidate in solid if candidate.layer is not layer]
+    others = [candidate for candidate in candidates if candidate.layer is not layer]
     agreeing = [other for other in others if make_key(other) in keys and other.layer in _AGREEING]
     agreeing_layers = {other.layer for other in agreeing}
     stating = [other for other in others if other.layer in _STATING and other.layer not in agreeing_layers]

@@ -57,7 +57,7 @@ class DraftRule:
 class ClarityFacts:
     """The values of a draft that clarity depends on.
 
-    `limits` are those that the user has set, in words, such as `5 USD`; defaults are left out.
+    `limits` are the limits that the user has set, in words, such as `5 USD`; defaults are left out.
     `artifact` is the document to edit, `is_artifact_named` whether the user named it.
     """
 

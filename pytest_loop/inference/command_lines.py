@@ -186,5 +186,5 @@ def normalize_command(command: str, whole_suite: Collection[str] = ()) -> tuple[
 
 
 def is_part_of(narrow: Sequence[str], wide: Sequence[str]) -> bool:
-    """Return whether a normalized command verifies only a part of another one."""
+    """Return whether the normalized command `narrow` verifies only a part of what `wide` does."""
     return len(narrow) > len(wide) and tuple(narrow[: len(wide)]) == tuple(wide)

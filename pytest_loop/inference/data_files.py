@@ -32,7 +32,7 @@ class LocatedText(str):
 _SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_SafeLoader):  # type: ignore[valid-type, misc]
+class _Loader(_SafeLoader):  # type: ignore[valid-type, misc]  # chosen when it runs
     """YAML loader that keeps the lines of strings, reads unknown tags as None, and limits depth and merged keys."""
 
     depth = 0

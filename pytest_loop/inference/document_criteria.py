@@ -42,7 +42,7 @@ _FINDERS: dict[str, tuple[Finder, ...]] = {
 
 
 class InheritedRule(NamedTuple):
-    """A rule of the template."""
+    """A rule of the template that the rule file of a document extends."""
 
     id: str
     severity: str
@@ -53,8 +53,8 @@ class InheritedRule(NamedTuple):
 class DocumentCriteria:
     """The criteria of one document.
 
-    `template` is empty for a document of no known type, `words` are those of the task that name its type. `unjudged`
-    are rules that no agent can judge here. `severities` and `thresholds` replace values of the template.
+    `template` is empty for a document of no known type, `words` are the words of the task that name the type.
+    `unjudged` are rules that no agent can judge here. `severities` and `thresholds` replace values of the template.
     """
 
     template: str
@@ -144,7 +144,7 @@ def _build_requirement_rules(template: str, task: DocumentTask) -> Iterator[Prop
 
 
 def _build_requirement_rule(requirement: Requirement, reason: str, is_docs: bool) -> ProposedRule:
-    """Return the rule of a requirement; for the template docs, a rule of sections replaces that of the template."""
+    """Return the rule of a requirement; for the template docs, a rule of sections replaces the template's own."""
     name, check = f"a.task.{requirement.name}", requirement.check
     if is_docs and requirement.name == "sections":
         name, check = SECTIONS_RULE, [check, _NO_EMPTY_SECTIONS]

@@ -180,7 +180,7 @@ _SUBJECT = re.compile(
     r"(?=$|[,.;:+(\n]|\s+(?:with|that|which|who|in|using|by|so|until|including|containing|where|for|to|and then)\b)",
     re.IGNORECASE,
 )
-# Words that name the readers of a document, or that it need not contain, whatever its subject.
+# Words after "for" or "about" that no document has to contain: its readers, and words without a subject.
 _NO_SUBJECTS = split_names(
     "users user beginners developers admins administrators operators newcomers contributors maintainers engineers "
     "customers everyone everybody people readers team teams colleagues tool tools service services library website "

@@ -14,8 +14,8 @@ _MARKDOWN = (".md", ".markdown")
 class DocumentType:
     """The documents that a template judges.
 
-    `suffixes` are those that its checks can read; none means all but Markdown. `names` are other file names, each for
-    the words of a task that ask for it.
+    `suffixes` are the file suffixes that the checks can read; none means all but Markdown. `names` are other file
+    names, each for the words of a task that ask for it.
     """
 
     default: str

@@ -9,7 +9,7 @@ from pytest_loop.inference.clarity import Shape
 
 
 class Confirm(str, Enum):
-    """The gates at which a person is asked: those that the shape requires, all, or none."""
+    """The gates at which a person is asked: those that the clarity of the draft requires (its shape), all, or none."""
 
     SHAPE = "shape"
     ALWAYS = "always"
@@ -53,7 +53,8 @@ def decide_gate(
 ) -> GateDecision:
     """Decide whether a run passes a gate, asks a person or is refused.
 
-    An unclear draft is always refused. Without a terminal, a draft that is not agreed is refused, and later gates pass.
+    An unclear draft is always refused. With `is_agreed`, the user has agreed to everything in advance. Without a
+    terminal, any other draft is refused, and later gates pass.
     `skips_gates` comes from the words of the task: it skips questions during the run, never the one about the draft.
     """
     if shape is Shape.UNCLEAR:

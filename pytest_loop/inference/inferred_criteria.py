@@ -103,8 +103,8 @@ def _format_target(target: str) -> str:
 
 def limit_to_named_tests(criterion: Criterion, project: Project, names: Sequence[str]) -> Criterion:
     """Limit the project's tests to files with one of these names, if there are any: `test_uc_1.py` for `UC-1`."""
-    keys = [_squash(name) for name in names]
-    paths = tuple(path for path in project.find_python_tests() if any(key in _squash(path) for key in keys))
+    keys = [_remove_separators(name) for name in names]
+    paths = tuple(path for path in project.find_python_tests() if any(key in _remove_separators(path) for key in keys))
     if not criterion.is_project_tests or not paths:
         return criterion
     command = f"pytest {' '.join(paths)}"
@@ -112,7 +112,7 @@ def limit_to_named_tests(criterion: Criterion, project: Project, names: Sequence
     return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
 
-def _squash(text: str) -> str:
+def _remove_separators(text: str) -> str:
     return text.lower().replace("-", "").replace("_", "")
 
 

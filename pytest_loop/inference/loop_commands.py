@@ -11,7 +11,7 @@ _LOOP = rf"{_WHICH}(?:agent-loop|loops?|runs?|ralph)"
 _RUN = rf"\s+(?:(?:{_LOOP}\s+)?{_NAME}|{_LOOP})"
 _RUN_OR_IT = rf"(?:{_RUN}|\s+(?:it|that|this))?"
 _NEXT_TASK = r"(?:[\s,;]+(?:(?:and|then)\s+)?(?:just|instead)\s+(?P<task>.+?))?"
-# The words of people, and the commands of other loops.
+# Patterns of each command, in words and as other loop tools name it.
 _WORDS = {
     "stop": rf"(?:stop|abort|cancel|quit|halt|kill){_RUN_OR_IT}|end{_RUN}|ralph-abort\s+{_NAME}",
     "pause": rf"(?:pause|suspend|interrupt){_RUN_OR_IT}",

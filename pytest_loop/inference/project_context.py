@@ -69,8 +69,8 @@ class Note:
 class ProjectContext:
     """Rules and notes of a project.
 
-    `document_rules` are statements of OVERRIDES about artifacts, which judge only documents. `max_iterations` and
-    `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
+    `document_rules` are statements of the file OVERRIDES about artifacts, which judge only documents.
+    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -82,12 +82,12 @@ class ProjectContext:
 
     @property
     def overriding_rules(self) -> tuple[ProposedRule, ...]:
-        """The rules of OVERRIDES, which hold for every document, also beside a template."""
+        """The rules of the file OVERRIDES, which hold for every document, also beside a template."""
         return (*(rule for rule in self.rules if rule.sources[0].path == OVERRIDES), *self.document_rules)
 
 
 def extract_context(project: Project) -> ProjectContext:
-    """Return the context of a project; rules in OVERRIDES replace other rules with the same id."""
+    """Return the context of a project; rules in the file OVERRIDES replace other rules with the same id."""
     shape = parse_shape_file(project.texts.get(SHAPE_FILE, ""))
     overrides = project.texts.get(OVERRIDES, "")
     groups = (build_shape_rules(shape), _list_rules(project.texts.get(RULES, "")), _list_overriding_rules(overrides))

@@ -40,7 +40,7 @@ def find_commands(text: str) -> tuple[str, ...]:
 
 
 def is_command(quoted: str, before: str = "", after: str = "") -> bool:
-    """Return whether a text in backticks is a command, by itself or by the text around it."""
+    """Return whether a text in backticks is a command, by itself or by the texts before and after it."""
     if not quoted or _FORBIDDEN_BEFORE.search(before):
         return False
     if _RUN_BEFORE.search(before) or _PASSES_AFTER.match(after):

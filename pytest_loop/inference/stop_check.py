@@ -14,7 +14,7 @@ _ENDED_STATUSES = ("completed", "cancelled")
 
 @dataclass(frozen=True)
 class StopAnswer:
-    """Whether the agent may stop, and why; a final answer stands without a check of the rules."""
+    """Whether the agent may stop, and why; if the answer `is_final`, no rules are checked after it."""
 
     may_stop: bool
     reason: str

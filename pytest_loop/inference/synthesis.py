@@ -214,7 +214,7 @@ class _Inference:
         )
 
     def _find_purposes(self) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
-        """Return the purposes to verify, with reasons; regression gates and demands for CI add those of CI."""
+        """Return the purposes to verify, with reasons; add those of CI if nothing may break, or the task demands CI."""
         text = " ".join(self.task.request.split())
         words = self.intent.matched_words
         quoted = words if words.lower() in text.lower() else shorten(text, 60)

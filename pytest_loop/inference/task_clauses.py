@@ -32,7 +32,8 @@ def is_part_of_task(text: str, start: int) -> bool:
 def addresses_loop(text: str, start: int) -> bool:
     """Return whether the words at this position are for the loop.
 
-    They are if they begin a clause, or if they follow a condition of the run: `fix until green in at most 20 minutes`.
+    The words are for the loop if they begin a clause, or if they follow a condition of the run: `fix until green in at
+    most 20 minutes`.
     """
     clause = _get_clause(text, start)
     is_condition = is_measured(clause) or bool(_LOOP_CONDITION.search(clause))

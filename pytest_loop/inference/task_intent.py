@@ -129,9 +129,9 @@ _LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|
 class Intent:
     """The goal of a task, and the purposes to verify.
 
-    `matched_words` name the goal; an ambiguous task has none and gets a regression gate. `objects` are the concrete
-    things in the task, `tools` those that it names as judges. `demanded` are the purposes that its words ask for, also
-    beside another goal.
+    `matched_words` name the goal; an ambiguous task has none: its purposes are the checks that any change
+    may break. `objects` are the concrete things in the task, `tools` those that it names as judges. `demanded` are the
+    purposes that its words ask for, also beside another goal.
     """
 
     goal: Goal

@@ -27,8 +27,9 @@ class ParsedTask:
     """A task and the conditions in its words; none of it is confirmed yet.
 
     `text` is the original text, `request` the part of it that does not address the loop. `completion` is the condition
-    for being done, empty if it has to be inferred. `commands` are those that the text spells out. `needs_context` means
-    that the words refer to something said before. `loop_command` is set for a text that is no task.
+    for being done, empty if it has to be inferred. `commands` are the commands that the text spells out.
+    `needs_context` means that the words refer to something said before. `loop_command` is set for a text that is no
+    task.
     """
 
     text: str

@@ -23,9 +23,10 @@ TABLE = f"[mcp_servers.{SERVER}]"
 
 @dataclass(frozen=True)
 class JsonPart:
-    """An entry of a JSON file; `make` builds it from the shell line of the gate or of the MCP server.
+    """An entry of a JSON file; `make` builds it from a shell line.
 
-    `has_comments`: the client allows comments in this file; in other files, they are an error.
+    With `is_gate`, this is the shell line of the Stop hook, else that of the MCP server. `has_comments`: the client
+    allows comments in this file; in other files, they are an error.
     """
 
     path: str
@@ -62,9 +63,9 @@ class ClientFiles:
     note: str
 
 
-def _make_hook(event: str, scale: int = 1) -> Callable[[str], Entry]:
+def _make_hook(event: str, units_per_second: int = 1) -> Callable[[str], Entry]:
     def make(line: str) -> Entry:
-        hook = {"type": "command", "command": line, "timeout": _SECONDS * scale}
+        hook = {"type": "command", "command": line, "timeout": _SECONDS * units_per_second}
         return Entry(("hooks", event), {"hooks": [hook]}, GATE)
 
     return make

@@ -25,7 +25,7 @@ _DISTRIBUTION = "pytest-agent-loop"
 def main(words: Sequence[str] = ()) -> int:
     """Print what works here and what does not, and return the exit code."""
     parser = Parser(prog="pytest-loop doctor", description="Check the set-up of this project.")
-    parser.add_argument("--run", default="", help=argparse.SUPPRESS)  # every command takes it
+    parser.add_argument("--run", default="", help=argparse.SUPPRESS)  # every command takes --run
     parser.parse_args(list(words))
     for line in render_checkup(Path.cwd()):
         print(line)

@@ -120,7 +120,7 @@ def _read(load: Callable[[str], Any], path: Path) -> dict[str, Any]:
 
 
 def _find_gate_lines(value: Any) -> Iterator[str]:
-    """Yield the shell lines that call the gate, wherever they stand in a configuration."""
+    """Yield the shell lines of our Stop hook (`--loop-gate`), wherever they stand in a configuration."""
     if isinstance(value, str) and GATE in value:
         yield value
     elif isinstance(value, (dict, list)):

@@ -66,7 +66,7 @@ def main(words: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Installation:
-    """The files of clients in a project, or in the home folder of a user."""
+    """The files of clients in a project, or in the home folder of a user (`is_user`)."""
 
     folder: Path
     is_user: bool = False

@@ -34,7 +34,7 @@ class Entry:
 
 
 def set_entry(text: str, entry: Entry, name: str) -> str:
-    """Return the text with this entry; `name` is that of the file, for errors."""
+    """Return the text with this entry; `name` is the name of the file in errors."""
     root = _parse(text or "{}", name)
     text = text if text.strip() else "{}\n"
     node, depth = _find_deepest(root, entry.keys)
@@ -138,7 +138,7 @@ def _render(value: Any, indent: str, depth: int) -> str:
 
 
 def _find_indent(text: str) -> str:
-    """Return the indentation of a text: that of its first indented line."""
+    """Return the indentation of the first indented line of a text."""
     lines = (line for line in text.splitlines() if line.strip() and line[0] in " \t")
     first = next(lines, "  x")
     return first[: len(first) - len(first.lstrip())]

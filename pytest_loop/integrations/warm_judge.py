@@ -42,7 +42,7 @@ class WarmJudge:
 
     def __post_init__(self) -> None:
         self.sessions = SessionFactory(self.settings, lambda line: print(line, file=sys.stderr))
-        self.sessions.cache_bytecode(is_new=False)  # Python's own misses the second of two edits in a second
+        self.sessions.cache_bytecode(is_new=False)  # Python's own cache misses the second of two edits in a second
 
     def close(self) -> None:
         self.sessions.close()

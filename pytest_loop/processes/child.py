@@ -58,10 +58,10 @@ class CommandResult:
 class Command:
     """A command and its limits. A list of words runs without a shell, a string with one.
 
-    `output_limit` is the number of bytes kept of each stream. `should_continue` is polled while the command runs.
-    With `ends_detached`, processes that left the process group are ended at once; without it, only if one of them keeps
-    a pipe open. Finding them means reading the environment of every process of the machine. A `fence` ends all
-    processes without a search.
+    `timeout` and `silence` limit the seconds in total and without output, `output_limit` limits the bytes of each
+    stream. `should_continue` is polled while the command runs. With `ends_detached`, processes that left the process
+    group are ended at once; without it, only if one of them keeps a pipe open. Finding them means reading the
+    environment of every process of the machine. A `fence` ends all processes without a search.
     """
 
     words: Sequence[str] | str
@@ -79,7 +79,7 @@ class Command:
 
 
 class Deadline:
-    """The limits of work in progress: its time, its silence, and a request to stop."""
+    """The limits of work in progress: its seconds in total and without output, and a request to stop."""
 
     def __init__(
         self, timeout: float, silence: float | None = None, should_continue: Callable[[], bool] | None = None
@@ -151,7 +151,7 @@ class _RunningCommand:
 
     def _connect(self, pipes: Pipes) -> None:
         for stream, output in zip((self.process.stdout, self.process.stderr), self.outputs, strict=True):
-            pipes.read_from(stream.fileno(), self._make_reader(output))  # type: ignore[union-attr]
+            pipes.read_from(stream.fileno(), self._make_reader(output))  # type: ignore[union-attr]  # a pipe
         if self.process.stdin is not None:
             pipes.write_to(self.process.stdin.fileno(), self.command.stdin, self.process.stdin.close)
 

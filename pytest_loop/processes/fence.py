@@ -1,6 +1,6 @@
-"""A fence around processes: paths that they may only read, and no process that outlives the first of them.
+"""A fence: a sandbox in which processes may only read some paths, and which ends all of them after the first one.
 
-Everything else stays as it is: other files, the network, sockets, the user and the environment.
+Nothing else changes for these processes: other files, the network, sockets, the user and the environment.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Mount(NamedTuple):
 
 @dataclass(frozen=True)
 class Fence:
-    """Paths that are read-only, and parts of them that stay writable: of nested paths, the inner one decides.
+    """A fence: read-only paths, and parts of these that stay writable; of nested paths, the inner one decides.
 
     A `hidden` folder is empty inside, and what is written there is lost. The folders around it, up to the home folder,
     cannot be renamed, so that no other folder takes its place. Paths are absolute and without links. One that does not
@@ -89,14 +89,14 @@ class Fence:
     def wrap(self, words: Words, *, has_own_pids: bool = True, dies_with_parent: bool = False) -> list[str]:
         """Return the command that runs another one inside.
 
-        With `has_own_pids`, processes inside cannot see others, and end with the first of them. `dies_with_parent` is
-        only for a thread that waits for the command.
+        With `has_own_pids`, processes inside cannot see others, and end with the first of them. `dies_with_parent` ends
+        the command when the thread that started it ends: only for a thread that waits for the command.
         """
         return _WRAPPERS[self.tool](self, words, has_own_pids, dies_with_parent)
 
     @property
     def mounts(self) -> list[Mount]:
-        """The paths whose mode differs from that of the folder around them, the outer ones first, and a hidden one."""
+        """The paths with another mode than the folder around them, the outer ones first, and a hidden one."""
         modes = dict.fromkeys(self.read_only, "ro") | dict.fromkeys(self.writable, "rw")
         mounts = {"/": "rw"}
         for path in sorted(modes, key=lambda path: (len(PurePath(path).parts), path)):

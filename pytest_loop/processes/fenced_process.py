@@ -1,4 +1,4 @@
-"""Start processes with or without a fence, and control those inside."""
+"""Start processes with or without a fence, a sandbox in which files are read-only, and send them signals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from pytest_loop.processes.fence import Fence
 from pytest_loop.processes.process_tree import find_children
 
-# A shell, and so the wrapper, exits with this number plus that of the signal that ended a command.
+# After a signal ended its command, a shell exits with this number plus that of the signal; so does a fence.
 _SIGNALLED = 128
 
 
 class FencedProcess(subprocess.Popen[bytes]):
-    """A process that wraps a command in a fence, and ends after all processes inside.
+    """A process that runs a command inside of a fence, and ends after all processes inside.
 
-    Its only child leads the session of the processes inside.
+    The only child of this process leads the process group of the command.
     """
 
     ends_descendants = True
@@ -56,7 +56,11 @@ def open_process(
     dies_with_parent: bool = False,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a group of its own; a list of words runs without a shell, a string with one."""
+    """Start a process in a group of its own; a list of words runs without a shell, a string with one.
+
+    In a fence, `has_own_pids` hides all processes outside, and `dies_with_parent` ends the command with the calling
+    thread. Without a fence, neither has an effect. `options` are arguments of `Popen`.
+    """
     is_shell = isinstance(words, str)
     if fence is None:
         return subprocess.Popen(words, shell=is_shell, start_new_session=True, **options)

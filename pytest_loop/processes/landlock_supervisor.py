@@ -1,7 +1,7 @@
 """Supervise a command: end the processes that it leaves behind, and exit with its code.
 
-If there are paths, Landlock allows writing only there. The supervisor runs without the packages of the environment, so
-that it starts quickly.
+If paths are given, Landlock (a part of the Linux kernel) lets the command write only there. The supervisor must start
+quickly: it runs without site-packages, so this module may import nothing from there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _CANNOT_RESTRICT, _CANNOT_START = 125, 127
 
 
 def main(arguments: Sequence[str], *, dies_with_parent: bool) -> NoReturn:
-    """Run a command that may write only to the paths before `--`; without paths, it may write everywhere."""
+    """Run the command after `--`, which may write only to the paths before it; without paths, it may write everywhere.
+
+    With `dies_with_parent`, the command ends when the parent of this process ends.
+    """
     end = arguments.index("--")
     adopt_orphans()
     if dies_with_parent:
@@ -57,7 +60,7 @@ def _become_command(paths: Sequence[Path], words: Sequence[str]) -> NoReturn:
 
 
 def _close_streams() -> None:
-    """Close the command's streams here: a reader of its pipes must see them end with it."""
+    """Close the command's streams in this process: a reader of these pipes must see them end with the command."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)

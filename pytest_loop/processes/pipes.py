@@ -69,7 +69,7 @@ def _read(descriptor: int, on_data: Callable[[bytes], None]) -> bool:
 
 
 class BoundedOutput:
-    """The first and the last half of `limit` bytes of output."""
+    """The start and the end of an output: all of it up to `limit` bytes, else half of the limit from each."""
 
     def __init__(self, limit: int) -> None:
         self._half = limit // 2

@@ -1,6 +1,7 @@
-"""Find processes again by a mark in their environment, where `/proc` shows it (Linux).
+"""Mark processes by a text in an environment variable, to find and end them later through `/proc` (Linux).
 
-A process that leaves its group *and* starts with an empty environment is not found.
+Child processes inherit the mark. One that starts with an empty environment has none: if it leaves its process group,
+too, then it is not found and goes on running.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ def add_mark(env: Mapping[str, str], mark: str) -> dict[str, str]:
 
 
 def make_marked_environment(mark: str) -> dict[bytes, bytes]:
-    """Return the environment of this process with a further mark; as bytes, which spares decoding it."""
+    """Return the environment of this process with a further mark, as bytes: decoding them would take time."""
     name, value = MARK.encode(), mark.encode()
     before = os.environb.get(name)
     return {**os.environb, name: before + b":" + value if before else value}
 
 
 def compute_folder_mark(folder: Path) -> str:
-    """Return the mark of a folder, which is always the same."""
+    """Hash the path of a folder to a mark, by which a resumed run finds processes that a killed one has left."""
     return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 

@@ -1,6 +1,7 @@
 """Search for small edits of Python code that make failing tests pass, in a process of its own.
 
-- `engine` reads a `repair_request`, and runs each round in a fork, until all tests pass or no edit helps.
+- `engine` reads a `repair_request`, and runs rounds in forks until all tests pass or no edit helps. A round is one
+  search, which starts from the edits of earlier rounds.
 - `search_round` imports the project with the edits so far and collects its tests; `import_round` repairs imports first.
 - `search` runs the tests (`baseline_run`), ranks lines (`suspicion`) and edits (`candidates`), and tries the edits.
 - `templates/` makes the edits of an `edit_unit`; `template_hints` collects names and strings from failures for it.

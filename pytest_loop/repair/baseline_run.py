@@ -32,7 +32,7 @@ class FailureKind(NamedTuple):
 
 @dataclass(frozen=True)
 class BaselineResult:
-    """The result of one test before any edit."""
+    """The result of one test before any edit: the lines it executed, its time, its fuel (see `tracer`), its failure."""
 
     spectrum: Spectrum
     seconds: float

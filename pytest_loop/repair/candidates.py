@@ -53,7 +53,7 @@ _EDITS_AT_A_TIME = 8
 
 @dataclass(frozen=True)
 class EditCandidate:
-    """One edit of one unit; the highest `score` is tried first."""
+    """One edit of one unit; the highest `score` is tried first. `tokens` counts the tokens that the edit changes."""
 
     unit: EditUnit
     edits: TextEdits

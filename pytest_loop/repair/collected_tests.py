@@ -20,7 +20,7 @@ ENDLESS = "Endless"
 
 @dataclass(frozen=True)
 class TestOutcome:
-    """The outcome of one test; `failure` is empty unless lines are recorded."""
+    """The outcome of one test, its time, and its fuel (see `tracer`); `failure` is empty unless lines are recorded."""
 
     __test__: ClassVar[bool] = False  # not a test class
 
@@ -115,7 +115,7 @@ class CollectedTests:
     # -- for forks
 
     def trace_with(self, tracer: Tracer, on_exhausted: OnFuelExhausted, *, is_recording: bool) -> None:
-        """Trace every test from now on."""
+        """Trace every test from now on; with `is_recording`, also record lines and failures."""
         self._tracer, self._on_exhausted, self._is_recording = tracer, on_exhausted, is_recording
 
     def run_test(self, index: int, following: int | None, fuel: int) -> TestOutcome:

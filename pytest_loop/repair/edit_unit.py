@@ -1,4 +1,4 @@
-"""The parts of a module that are edited, parsed and swapped as one: its functions, and the rest."""
+"""The parts of a module that are edited and parsed as one: functions, assignments, the rest of classes and of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def split_units(source: PythonSource) -> Iterator[EditUnit]:
-    """Split a module into its outermost functions and methods, its top-level assignments, and the rest."""
+    """Split a module into functions and methods, top-level assignments, the rest of each class, and the last rest."""
     parts: list[FunctionNode | Assignment] = list(_find_outermost_functions(source.tree))
     parts += [
         stmt
@@ -25,7 +25,10 @@ def split_units(source: PythonSource) -> Iterator[EditUnit]:
     ]
     for node in parts:
         yield EditUnit(source, node)
-    yield EditUnit(source, source.tree, frozenset(parts))
+    classes = [stmt for stmt in source.tree.body if isinstance(stmt, ast.ClassDef) and source.is_alone_on_lines(stmt)]
+    for stmt in classes:
+        yield EditUnit(source, stmt, frozenset(parts))
+    yield EditUnit(source, source.tree, frozenset((*parts, *classes)))
 
 
 def _find_outermost_functions(tree: ast.AST) -> Iterator[FunctionNode]:
@@ -37,12 +40,12 @@ def _find_outermost_functions(tree: ast.AST) -> Iterator[FunctionNode]:
 
 
 class EditUnit:
-    """A function, a top-level assignment, or the rest of a module."""
+    """A function, a top-level assignment, or the rest of a class or module."""
 
     def __init__(
         self,
         source: PythonSource,
-        node: FunctionNode | Assignment | ast.Module,
+        node: FunctionNode | Assignment | ast.ClassDef | ast.Module,
         excluded: frozenset[ast.AST] = frozenset(),
     ) -> None:
         self.source = source
@@ -81,7 +84,7 @@ class EditUnit:
         """The start and end offset of the unit's lines, decorators included."""
         if isinstance(self.node, ast.Module):
             return 0, len(self.source.text)
-        decorators = self.function.decorator_list if self.function is not None else []
+        decorators: list[ast.expr] = getattr(self.node, "decorator_list", [])
         first = min([self.node.lineno, *(decorator.lineno for decorator in decorators)])
         return self.source.get_line_start(first), self.source.get_line_start((self.node.end_lineno or first) + 1)
 
@@ -92,15 +95,14 @@ class EditUnit:
     @cached_property
     def lines(self) -> frozenset[int]:
         """The numbers of the lines that belong to the unit."""
-        if isinstance(self.node, ast.Module):
-            excluded = {
-                line
-                for node in self._excluded
-                if isinstance(node, ast.stmt)
-                for line in range(getattr(node, "body", [node])[0].lineno, (node.end_lineno or node.lineno) + 1)
-            }
-            return frozenset(range(1, len(self.source.lines) + 1)) - excluded
-        return frozenset(range(self.first_line, (self.node.end_lineno or self.first_line) + 1))
+        end = len(self.source.lines) if isinstance(self.node, ast.Module) else self.node.end_lineno or self.first_line
+        excluded = {
+            line
+            for node in self._excluded
+            if isinstance(node, ast.stmt)
+            for line in range(getattr(node, "body", [node])[0].lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        return frozenset(range(self.first_line, end + 1)) - excluded
 
     def parse_edited(self, edits: TextEdits) -> ast.stmt | ast.Module | None:
         """Return the tree of the edited unit with line numbers of the file; None if it is no longer a valid unit."""
@@ -117,8 +119,8 @@ class EditUnit:
                 body = outer.body
         except (SyntaxError, ValueError, RecursionError):
             return None
-        kinds = (ast.Assign, ast.AnnAssign) if self.function is None else (ast.FunctionDef, ast.AsyncFunctionDef)
-        if len(body) != 1 or not isinstance(body[0], kinds):
+        groups = ((ast.Assign, ast.AnnAssign), (ast.FunctionDef, ast.AsyncFunctionDef), (ast.ClassDef,))
+        if len(body) != 1 or not any(isinstance(body[0], kinds) and isinstance(self.node, kinds) for kinds in groups):
             return None
         return ast.increment_lineno(body[0], self.first_line - 1 - is_nested)
 

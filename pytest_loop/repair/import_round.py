@@ -81,7 +81,7 @@ class ImportRound:
         problem = ""
         if not state.plausible_edits:
             problem = repair_report.describe_import_problem(self._failures.broken, request.folder)
-        send(repair_report.make_result(state, request.folder, loop.seconds, problem).model_dump(mode="json"))
+        send(repair_report.make_result(state, request.folder, loop.seconds_spent, problem).model_dump(mode="json"))
 
     def _rank_suspects(self) -> list[Suspect]:
         scores: dict[Line, float] = {}

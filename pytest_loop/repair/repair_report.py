@@ -15,7 +15,7 @@ _MAX_PATCHES = 10
 
 
 def make_result(state: SearchState, folder: Path, seconds: float, problem: str = "") -> RepairResult:
-    """Make the result of one round."""
+    """Make the result of one round; `problem` says why modules could not be imported."""
     patches = tuple(_make_patch(edit, folder) for edit in state.plausible_edits[:_MAX_PATCHES])
     return RepairResult(
         localised=tuple(

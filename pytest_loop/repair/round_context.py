@@ -17,7 +17,7 @@ from pytest_loop.repair.repair_request import RepairRequest, SearchPlan
 
 @dataclass(frozen=True)
 class RoundContext:
-    """One round's request and temporary folder; `edited_texts` has the files edited by earlier rounds, by path."""
+    """The request and temporary folder of a round; `edited_texts` has the files that earlier rounds edited, by path."""
 
     request: RepairRequest
     temp_folder: Path

@@ -114,7 +114,7 @@ class AuditGuard:
             return
         self._is_checking = True
         try:
-            name = os.path.realpath(os.fsdecode(path))  # type: ignore[arg-type]
+            name = os.path.realpath(os.fsdecode(path))  # type: ignore[arg-type]  # else TypeError
         finally:
             self._is_checking = False
         if not f"{name}{os.sep}".startswith(self._allowed):

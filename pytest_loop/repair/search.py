@@ -1,4 +1,4 @@
-"""The search of one round: run the tests as they are, rank lines, and try edits of the most suspicious ones."""
+"""One round of the search, which finds one edit beside those so far: run the tests, rank lines, try edits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BASELINE_SHARE = 0.2
 
 
 class Search:
-    """Search one round over collected tests. Tests are numbered by their position in the collection."""
+    """Search for one edit that fixes collected tests. Tests are numbered by their position in the collection."""
 
     def __init__(self, context: RoundContext, tests: CollectedTests) -> None:
         self._context = context
@@ -42,8 +42,8 @@ class Search:
         self._is_restricted = False
 
     @property
-    def seconds(self) -> float:
-        return self._loop.seconds
+    def seconds_spent(self) -> float:
+        return self._loop.seconds_spent
 
     def run(self) -> SearchState:
         with self._pool:

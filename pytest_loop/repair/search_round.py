@@ -56,7 +56,7 @@ class SearchRound:
             request = request.model_copy(update={"localise_only": True, "failing": ()})
         search = Search(replace(self._context, request=request), tests)
         self._state = search.run()
-        self._result = repair_report.make_result(self._state, request.folder, search.seconds)
+        self._result = repair_report.make_result(self._state, request.folder, search.seconds_spent)
 
     def _needs_import_repair(self, tests: CollectedTests) -> bool:
         """Return whether requested tests were not collected and an edit could change that."""

@@ -22,7 +22,8 @@ class RankedCandidate(NamedTuple):
 class PlausibleEdit:
     """A candidate that broke no test; `fixed` and `remaining` are node ids of targets that now pass or still fail.
 
-    It `is_final` if the remaining tests fail in another way or never reach the edited function: they need another edit.
+    An edit `is_final` if the remaining tests fail in another way or never reach the edited function: another edit has
+    to fix these tests.
     """
 
     candidate: EditCandidate
@@ -44,7 +45,7 @@ class PlausibleEdit:
 
 @dataclass
 class SearchState:
-    """The state of one round; `targets` are the tests to turn green."""
+    """The state of one round; `targets` are the tests to turn green, `restricted_tests` are stopped by the sandbox."""
 
     failing: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()

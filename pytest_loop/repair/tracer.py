@@ -1,4 +1,4 @@
-"""Trace the project's code: executed lines, and fuel that ends endless loops the same way on every machine.
+"""Trace the project's code: executed lines, and fuel, a count of steps that ends endless loops alike on every machine.
 
 From Python 3.12 on, `sys.monitoring` traces the project's code only. Before that, `sys.settrace` sees every call.
 """
@@ -78,7 +78,7 @@ class MonitoringTracer:
 
     def __init__(self, files: EditableFiles) -> None:
         self._files = files
-        self._api = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        self._api = sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # new in Python 3.12
         self._tool = next((tool for tool in (4, 3, 2) if self._api.get_tool(tool) is None), 4)
         self.make_line_set: Callable[[], set[Line]] = set
         self.lines: set[Line] = set()

@@ -32,7 +32,7 @@ _FORK_SECONDS = 0.03
 
 @dataclass
 class CandidateTrial:
-    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that must still pass.
+    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that pass and must still pass.
 
     Tests are numbered by their position in the collection.
     """
@@ -82,7 +82,7 @@ class CandidateTrial:
         return Job(key, work, _BASE_SECONDS)
 
     def _make_first_look(self, batch: Sequence[RankedCandidate]) -> Callable[[Send], None]:
-        """Return the job that sends the candidates worth a trial: a first test passes, or they cannot share a fork."""
+        """Return the job that sends each candidate with which a first test passes, or that cannot share a fork."""
 
         def work(send: Send) -> None:
             self._start_tracing()

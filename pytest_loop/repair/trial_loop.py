@@ -52,7 +52,7 @@ class TrialLoop:
         self._job_count = 0
 
     @property
-    def seconds(self) -> float:
+    def seconds_spent(self) -> float:
         return time.monotonic() - self._started
 
     @property

@@ -27,7 +27,8 @@ def can_interrupt() -> bool:
 def enforce_deadline(seconds: float, work: str) -> Iterator[None]:
     """Raise `DeadlineError` in the block after `seconds`, unless `can_interrupt()` is false or an alarm is due earlier.
 
-    `re` checks for signals while it matches, so the deadline ends any pattern. Restore a later alarm after the block.
+    `work` names in the error what took too long. `re` checks for signals while it matches, so the deadline ends any
+    pattern. Restore a later alarm after the block.
     """
     outer, interval = signal.getitimer(signal.ITIMER_REAL) if can_interrupt() else (0.0, 0.0)
     if not can_interrupt() or 0 < outer <= seconds:

@@ -158,7 +158,7 @@ def _find_root(config: pytest.Config, path: Path) -> Path:
 class _RuleItemBase(pytest.Item):
     """Base of items that evaluate a rule, or one repeat of it.
 
-    `unbound_selectors` are those of its `tests` checks that match no test of the session. `evidence_fields` are added
+    `unbound_selectors` are selectors of `tests` checks that match no test of the session. `evidence_fields` are added
     to the evidence of its report.
     """
 
@@ -260,6 +260,6 @@ class FixtureRuleItem(_RuleItemBase, pytest.Function):
             self.judge(replace(context, fixtures=fixtures))
 
         marks = [pytest.mark.usefixtures(*loaded.fixtures)] if loaded.fixtures else []
-        judge.pytestmark = marks  # type: ignore[attr-defined]
+        judge.pytestmark = marks  # type: ignore[attr-defined]  # where pytest reads marks
         super().__init__(callobj=judge, **kwargs)
         self.loaded, self.key, self.context, self.index = loaded, key, context, index

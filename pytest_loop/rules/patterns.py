@@ -25,7 +25,7 @@ print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] fo
 
 
 class Match(NamedTuple):
-    """The span of a match, and its text: that of the first group, or the whole match without groups."""
+    """The span of a match, and the text of its first group, or of the whole match without groups."""
 
     start: int
     end: int

@@ -130,7 +130,7 @@ class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's lo
 def compose_yaml(text: str) -> yaml.Node | None:
     """Return the node tree of a YAML text; its nodes have line numbers."""
     try:
-        return _BoundedLoader(text).get_single_node()  # type: ignore[no-any-return]
+        return _BoundedLoader(text).get_single_node()  # type: ignore[no-any-return]  # untyped in libyaml's loader
     except yaml.MarkedYAMLError as error:
         raise _describe_yaml_error(error, text) from None
     except yaml.reader.ReaderError as error:

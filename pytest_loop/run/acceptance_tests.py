@@ -33,8 +33,8 @@ _FAILURES = (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
 def prepare_tests(context: StepContext) -> AcceptanceTestsPrepared:
     """Let an agent write failing tests, check and confirm them, and seal them.
 
-    Use tests that a killed process has left if they keep their contract. Raises `AgentError` for tests that break their
-    contract, and `StopRequestedError` if they are not confirmed.
+    Use tests that a killed process has left if these are good enough. Raises `AgentError` for tests that cannot be
+    used, and `StopRequestedError` for tests that are not confirmed.
     """
     tests = AcceptanceTests(context)
     project = context.run.project
@@ -63,7 +63,7 @@ def _choose_agent(context: StepContext) -> Agent:
 
 @dataclass
 class AcceptanceTests:
-    """The tests and rules that an agent has written for a task; `result` is that of the session that ran them.
+    """The tests and rules that an agent has written for a task; `result` is the result of a session with them.
 
     `arguments` are the files that pytest does not collect by itself.
     """
@@ -89,7 +89,7 @@ class AcceptanceTests:
             )
 
     def find_problem(self) -> str:
-        """Run the tests, and return how they break their contract; empty if they keep it."""
+        """Run the tests, and return why they cannot be used; empty if they can."""
         if not self.paths:
             return f"expected new files with tests or rules ({', '.join(ACCEPTANCE_FILES[:3])}), found none"
         for path in self.paths:
@@ -106,7 +106,7 @@ class AcceptanceTests:
         return data.decode("utf-8", "replace")
 
     def _run_tests(self) -> None:
-        """Run a session with the new files; pass the paths of those that it does not collect by itself."""
+        """Run a session with the new files; name the files that the session does not collect by itself."""
         run = self.context.run
         run.project.begin_work(is_session=True)
         order = SessionOrder(phase=Phase.B)

@@ -80,7 +80,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateRound:
-    """One edit by `count` candidates; `folder` is that of the run.
+    """One edit by `count` candidates; `folder` is the run's folder.
 
     `make_agent` makes an agent for a worktree, `ask` asks the agent of a candidate, and `evaluate` judges the project.
     """

@@ -11,6 +11,7 @@ from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.core.text.wording import name_step
 from pytest_loop.repair.engine_process import RunShares
+from pytest_loop.run.affected_tests import AffectedTests
 from pytest_loop.run.fence import RunFence
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.result import BaselineResult
@@ -21,6 +22,7 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.clean_room import CleanRoom
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
@@ -30,9 +32,10 @@ class RunContext:
 
     `project` are the project's files, sealed also if the run writes a document. `ask_user` is None if there is no user
     to ask. `make_candidate` makes another agent like `agents[index]`, for another folder. `workflow_gate`,
-    `project_notes` and `lessons` are parts of prompts. `clean_room` is None if the run began without a list of left-out
-    files. `baseline_result` is None unless this process took it. `run_shares` divides trials among the workers of a
-    cluster.
+    `project_notes` and `lessons` are parts of prompts; `nonce` is a random text that marks in them what is data. `hook`
+    calls the hooks of plugins. `clean_room` is None if the run began without a list of left-out
+    files. `baseline_result` is None unless this process took the baseline. `run_shares` divides trials
+    among the workers of a cluster.
     """
 
     settings: Settings
@@ -57,6 +60,7 @@ class RunContext:
     clean_room: CleanRoom | None = None
     baseline_result: BaselineResult | None = None
     run_shares: RunShares | None = None
+    affected_tests: AffectedTests = field(default_factory=lambda: AffectedTests(FileTree({})))
 
     def make_watch(self, should_continue: Callable[[], bool], workspace: Path | None = None) -> Watch:
         """Return the limits under which agents work in a folder, or in the project."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -108,7 +107,7 @@ class DecidingEvaluation:
 
     def _read_stamps(self) -> dict[str, object]:
         project = self.context.project
-        entries = ((path, make_entry(os.path.join(project.root, path))) for path in project.list_sealed_files())  # noqa: PTH118
+        entries = ((path, make_entry(f"{project.root}/{path}")) for path in project.list_sealed_files())
         return {path: entry.stamp if entry else None for path, entry in entries}
 
     def _compare_stamps(self, before: dict[str, object]) -> Iterator[SealFinding]:

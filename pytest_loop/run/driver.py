@@ -43,8 +43,8 @@ _INTERRUPTIONS = (PhaseError, StopRequested)
 class Driver(Generic[State]):
     """Drive one run or experiment from its current state to its end.
 
-    `rebuild_context` returns a context whose fence and session fit the seal of a state; it is called after new tests
-    were sealed. `is_cancelled` stops steps that run at the same time.
+    `rebuild_context` returns a context whose fence and session fit the seal of a state; the driver calls this
+    function after new tests were sealed. `is_cancelled` stops steps that run at the same time.
     """
 
     state: State
@@ -108,7 +108,7 @@ class Driver(Generic[State]):
         return self._execute_steps(commands)
 
     def _ask_user(self, command: Command) -> Payload | None:
-        """Write events, then ask the user; return a review of a success, a stop instead of an iteration, or None."""
+        """Write events, then ask the user to review a success or to allow an iteration; return None to continue."""
         gates = self.context.gates
         if gates.is_terminal:
             self.flush()

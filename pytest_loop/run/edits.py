@@ -201,7 +201,7 @@ def _try_candidates(context: StepContext, step: Step) -> tuple[AgentReply, tuple
         run.project,
         run.files.folder,
         context.state.setup.candidates,
-        lambda folder: run.make_candidate(context.agent_index, folder),  # type: ignore[misc]
+        lambda folder: run.make_candidate(context.agent_index, folder),  # type: ignore[misc]  # not None: checked by the caller
         ask,
         context.make_evaluator().evaluate_rules,
         run.live.write,

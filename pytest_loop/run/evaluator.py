@@ -17,14 +17,14 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.run.context import RunContext
-from pytest_loop.run.deciding_evaluation import DecidingEvaluation
-from pytest_loop.run.judge_reads import seal_late_reads
-from pytest_loop.run.new_tests import have_no_assertions, list_new_tests, run_new_tests
+from pytest_loop.run.deciding_evaluation import QUICK_SECONDS, DecidingEvaluation
+from pytest_loop.run.new_tests import have_no_assertions, list_new_test_files, run_new_tests
 from pytest_loop.run.restore import restore_rules
+from pytest_loop.run.sealed_reads import seal_late_reads
 from pytest_loop.run.tampering_search import TamperingSearch
 from pytest_loop.session.history import is_failure
+from pytest_loop.session.isolated_items import run_items_alone
 from pytest_loop.session.judge_service import JudgeService
-from pytest_loop.session.repeat import run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live_view import SHOW_SESSIONS
 from pytest_loop.workspace.git import GitError
@@ -37,8 +37,8 @@ _PASSED, _SKIPPED = Evidence(outcome=Outcome.PASSED), Evidence(outcome=Outcome.S
 class Evaluator:
     """Evaluate the current files in a session.
 
-    `add_cost` receives the judge's costs. `session_result` is that of the last session. `manifest` is the path of an
-    experiment's manifest.
+    `add_cost` receives the judge's costs. `session_result` is the result of the last session. `manifest` is the path of
+    an experiment's manifest.
     """
 
     context: RunContext
@@ -61,6 +61,7 @@ class Evaluator:
             self.context, self.state, self.evaluate_rules, self._evaluate_failures, self.should_continue
         )
         evaluate = self.evaluate_rules if self.manifest else deciding.evaluate
+        tree = project.current
         evaluation = evaluate()
         if self._is_unstable(evaluation):
             evaluation = evaluate()
@@ -68,6 +69,7 @@ class Evaluator:
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         if self._edits_files and not self.manifest:
+            self.context.affected_tests.record(tree, self.session_result.reach)
             if evaluation.passed:
                 evaluation = evaluation.model_copy(update={"new_tests": run_new_tests(project, self.context.session)})
                 findings += self._judge_without_new_tests()
@@ -81,7 +83,7 @@ class Evaluator:
         return evaluation.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def evaluate_rules(self, *, is_deciding: bool = False) -> Evaluation:
-        """Evaluate only the rules; if they pass with reused results, evaluate them again without these."""
+        """Evaluate only the rules, in a new interpreter if `is_deciding`; repeat a pass with reused results."""
         can_reuse = not self.context.settings.judging.no_reuse
         evaluation = self._run_session(can_reuse=can_reuse, is_deciding=is_deciding)
         if evaluation.passed and self.session_result.has_reused_evidence:
@@ -89,34 +91,40 @@ class Evaluator:
         return evaluation
 
     def _evaluate_failures(self, *, stop_early: bool) -> Evaluation | None:
-        """Run only the tests that failed or warned last time; others keep their verdict, so never end a run on this.
+        """Run only the tests that failed or warned last time and, unless `stop_early`, those that the change affects.
 
-        Return None if this is inconclusive: rules other than tests did not pass, or some tests cannot be collected.
+        Others keep their verdict, so never end a run on this. Return None if this is inconclusive: the change may
+        affect every test, rules other than tests did not pass, or some tests cannot be collected.
         """
         before, rules = self.state.evaluation, self.state.criteria.by_id
         if before is None or before.void or before.phase is not self.state.phase:
             return None
-        unmet = [rules[name] for name in sorted(before.unmet) if name in rules]
+        unmet = before.unmet & rules.keys()
+        affected = set[str]() if stop_early else self.context.affected_tests.find(self.context.project.current)
         skipped = {result.id for result in before.rule_results if result.verdict is Verdict.NA}
         not_passed = {result.id for result in before.rule_results} - skipped - before.unmet
         if not unmet or not_passed or not all(rules[name].is_test for name in before.unmet | skipped if name in rules):
             return None
+        if affected is None:
+            return None
+        names = unmet | affected
+        repeated = [rule for rule in rules.values() if rule.id in names]
         order = self._build_order(None, can_reuse=False, is_deciding=False, stop_early=stop_early)
-        names = tuple(rule.id for rule in unmet)
-        result = run_items_alone(self.context.session, order, self.context.project.root, names)
+        selected = tuple(rule.id for rule in repeated)
+        result = run_items_alone(self.context.session, order, self.context.project.root, selected)
         if result is None or result.problems:
             return None
         self.session_result = result
         others = {
-            rule.key: [_SKIPPED if rule.id in skipped else _PASSED] for rule in rules.values() if rule not in unmet
+            rule.key: [_SKIPPED if rule.id in skipped else _PASSED] for rule in rules.values() if rule.id not in names
         }
-        evaluation = self._assess(others | result.collect_evidence(unmet), self._compute_hash())
+        evaluation = self._assess(others | result.collect_evidence(repeated), self._compute_hash())
         return evaluation.model_copy(update={"not_repeated": len(others)})
 
     def _judge_without_new_tests(self) -> Iterator[SealFinding]:
         """Repeat commands without new tests, which may patch the product; yield a finding if a pass needs these."""
         project, seal, room = self.context.project, self.state.setup.seal, self.context.clean_room
-        paths = list_new_tests(project)
+        paths = list_new_test_files(project)
         rules = self.state.criteria.rules
         keys = {rule.key for rule in rules if rule.is_command}
         plan = self.session_result.plan or SessionPlan()
@@ -135,6 +143,11 @@ class Evaluator:
         elif any(is_failure(piece) for key in keys for piece in after[key]) and have_no_assertions(project, paths):
             detail = "a goal is reached by a new test that asserts nothing about behaviour: add assertions"
             yield SealFinding(kind="ratchet", path=names, detail=detail)
+
+    @property
+    def _is_suite_long(self) -> bool:
+        seal = self.state.setup.seal
+        return seal is not None and seal.session_seconds >= QUICK_SECONDS
 
     @property
     def _edits_files(self) -> bool:
@@ -219,13 +232,14 @@ class Evaluator:
             judge_key=service.key if service else "",
             manifest=self.manifest,
             can_reuse=can_reuse,
-            left_out=self._list_left_out(),
+            excluded=self._list_excluded(),
             can_stop_early=stop_early or (self.context.settings.judging.stop_early and not self.manifest),
             is_deciding=is_deciding,
+            records_reach=bool(self.context.affected_tests.reach) and self._is_suite_long,
         )
 
-    def _list_left_out(self) -> tuple[str, ...]:
-        """Return new Python files and folders, which this session leaves out: their tests could patch the product."""
+    def _list_excluded(self) -> tuple[str, ...]:
+        """Return new Python files and folders, which the session must not collect: they could patch the product."""
         project = self.context.project
         if not self._edits_files or self.manifest:
             return ()

@@ -33,7 +33,8 @@ class RunFence:
     """Paths that a run's processes may only read; without a `tool` there is no fence, and `problem` explains why.
 
     `sealed` paths are relative to the workspace; `unfenced_count` is the number of other sealed files. `fixed`
-    paths lie outside of the project or belong to its environment. `opened` paths stay writable in any case.
+    paths lie outside of the project or belong to its environment. `runs_folder` holds all runs. `opened`
+    paths stay writable in any case.
     """
 
     tool: FenceTool | None = None
@@ -41,17 +42,17 @@ class RunFence:
     sealed: tuple[str, ...] = ()
     unfenced_count: int = 0
     fixed: tuple[str, ...] = ()
-    state_folder: str = ""
+    runs_folder: str = ""
     opened: tuple[str, ...] = ()
 
     @lru_cache(maxsize=16)  # noqa: B019 - holds few values, and is asked for every question to an agent
     def build(self, workspace: Path, *, is_state_open: bool = False) -> Fence | None:
-        """Return the fence for processes that work in a folder; `is_state_open` lets them write the run's state."""
+        """Return the fence for processes in a folder; with `is_state_open`, they may write into the folder of runs."""
         if self.tool is None:
             return None
         workspace = workspace.resolve()
         sealed = [str(workspace / path) for path in self.sealed]
-        state = () if is_state_open else (self.state_folder,)
+        state = () if is_state_open else (self.runs_folder,)
         read_only = [path for path in (*sealed, *self.fixed, *state) if path and not _is_below(path, self.opened)]
         if not self.tool.has_mounts:
             read_only = [path for path in read_only if _can_be_split_off(path, workspace)]
@@ -124,7 +125,7 @@ def resolve_writable_paths(settings: Settings) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, state: RunState) -> RunFence:
+def plan_fence(settings: Settings, runs_folder: Path, project: SealedFiles, state: RunState) -> RunFence:
     """Return the fence of a run; take the paths that sessions write from the seal in its state.
 
     If a goal of a project is a command, such as a linter, leave sealed sources writable: the command may ask for edits
@@ -143,8 +144,8 @@ def plan_fence(settings: Settings, state_folder: Path, project: SealedFiles, sta
     return RunFence(
         tool,
         sealed=sealed.paths,
-        unfenced_count=sealed.left_out,
+        unfenced_count=sealed.omitted_count,
         fixed=(*list_environment_paths(root), *list_git_paths(root)),
-        state_folder=os.path.realpath(state_folder),
+        runs_folder=os.path.realpath(runs_folder),
         opened=(*opened, *(path.rstrip("/") for path in outside)),
     )

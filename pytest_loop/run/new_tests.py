@@ -16,8 +16,8 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 _PASSING = (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED)
 
 
-def list_new_tests(project: SealedFiles) -> tuple[str, ...]:
-    """Return the new files that any test runner, not only pytest, collects by their names."""
+def list_new_test_files(project: SealedFiles) -> tuple[str, ...]:
+    """Return the new files that a test runner of any language may collect because of their names."""
     return tuple(filter(may_be_collected, project.changes.added))
 
 
@@ -29,7 +29,7 @@ def have_no_assertions(project: SealedFiles, paths: Iterable[str]) -> bool:
 
 def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
     """Run an agent's new tests in a separate session; return their results, or None if there are no new tests."""
-    paths = ProjectChanges(project).list_new_tests()
+    paths = ProjectChanges(project).list_new_test_modules()
     if not paths:
         return None
     project.begin_work(is_session=True)
@@ -38,7 +38,7 @@ def run_new_tests(project: SealedFiles, session: Session) -> NewTests | None:
         result = session.evaluate(order)
     except SessionError:
         return NewTests(total=len(paths), failing=paths)
-    outcomes = {  # leave out outcomes of a drafted rule file: the session collects it, too
+    outcomes = {  # without those of a drafted rule file, which the session collects, too
         name: evidence.outcome for name, evidence in result.evidence.items() if name.partition("::")[0] in paths
     }
     failing = (name for name, outcome in outcomes.items() if outcome not in _PASSING)

@@ -38,7 +38,7 @@ _PLATEAU_ANSWERS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 @dataclass(frozen=True)
 class Gates:
-    """Ask the user at the gates that `confirm` and the task require; `is_agreed` is a yes to all of them.
+    """Ask the user at the gates (see `inference.gates`) that `confirm` requires; `is_agreed` is a yes to all of them.
 
     `read_answer` returns None at the end of input.
     """

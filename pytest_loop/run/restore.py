@@ -15,7 +15,7 @@ from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workspace import clean_room
+from pytest_loop.workspace import clean_room_journal
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.file_tree import FileTree
@@ -30,7 +30,7 @@ def open_project(root: Path, files: RunFiles, state: RunState) -> tuple[RunState
 
     First put back files that an interrupted evaluation has set aside.
     """
-    clean_room.put_back(files.folder)
+    clean_room_journal.put_back(files.folder)
     seal = state.setup.seal
     if seal is not None:
         project = SealedFiles(root, files.folder, seal.patterns, seal.allow, seal.outputs)
@@ -70,8 +70,8 @@ def restore_iteration(
 ) -> RestoreResult:
     """Restore the files that an iteration judged, or for 0 those from before the first edit.
 
-    Keep files that were made after the run for 0, and with `keeps_new_files` for any iteration. The baseline of an
-    experiment belongs to its first iteration.
+    Keep files that were made after the run for 0, and with `keeps_new_files` for any iteration; while the run is not
+    over, without those in sealed places. For iteration 1 of an experiment, the baseline counts too.
     """
     events = list(events)
     tree = _find_tree(project, events, number) if number else project.start

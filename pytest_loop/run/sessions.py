@@ -55,7 +55,7 @@ class SessionFactory:
         return True
 
     def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
-        """Give all later sessions a bytecode cache, and return it; that of a new run trusts the first session."""
+        """Give later sessions a bytecode cache, and return it; a new one trusts what the first session compiles."""
         self.bytecode = BytecodeCache(self.settings.root, is_new_run=is_new)
         return self.bytecode
 

@@ -26,9 +26,10 @@ MAX_ANSWER_LENGTH = 4_000
 
 @dataclass
 class StepRecord:
-    """Record for the event of a step the last agent, its prompt and answer, and the usage of all agents.
+    """The agents' part of a step's event: the last agent, its prompt and answer, and the usage of all agents.
 
-    `recalled` are the names of lessons in the prompt, and `put_back` the files that a read-only agent edited.
+    `recalled` are the names of lessons in the prompt, `put_back` the files that an agent edited in a step that only
+    reads; these edits were undone.
     """
 
     agent: str = ""
@@ -109,7 +110,7 @@ class StepContext:
 
     @contextmanager
     def _undo_edits(self, step: Step) -> Iterator[None]:
-        """Undo and print edits of a read-only agent; do nothing beside PRODUCE: it edits the same files."""
+        """Undo and print edits of a read-only agent; do nothing while PRODUCE runs, which edits the same files."""
         project = self.run.project
         if Step.PRODUCE in self.state.progress.awaited:
             yield
@@ -133,7 +134,7 @@ class StepContext:
         schema: dict[str, Any] | None = None,
         rules: Sequence[str] = (),
     ) -> AgentRequest:
-        """Return the request of a step; `rules` are those that it is about."""
+        """Return the request of a step about these rules (none: all), with a schema if the answer has to be data."""
         state, run = self.state, self.run
         prompt = prompts.build_prompt(
             step,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_loop.core.judging.doctests import find_changed_doctests
-from pytest_loop.core.judging.judge_files import is_product_file
+from pytest_loop.core.judging.files_to_seal import is_product_file
 from pytest_loop.core.judging.run_draft import find_changed_checks
 from pytest_loop.core.judging.tampering import (
     UNVERIFIED,
@@ -81,9 +81,9 @@ class TamperingSearch:
             yield SealFinding(kind="replaced", rule="the tests", detail=detail)
 
     def _find_new_support(self) -> Iterator[SealFinding]:
-        """Yield new files in sealed places that the session read; elsewhere as unverified ones that a test read.
+        """Yield new files that the session read in sealed places, and new files that a test read elsewhere.
 
-        A new file outside of sealed places may be part of the task.
+        Yield those elsewhere as unverified: they may be part of the task.
         """
         reads, project, is_sealed = self.session_result.reads, self.project, self.project.sealed.matches
         read_paths = {path for path, _ in reads}
@@ -191,15 +191,15 @@ class TamperingSearch:
     def _list_replaced_tests(self) -> list[str]:
         """Return tests that code replaces now, but did not replace at the baseline.
 
-        Leave out tests of new files and of modules that could not be imported: their baseline is unknown.
+        Leave out tests of new files and of modules that could not be imported: for these, the baseline is unknown.
         """
         unknown = {rule.id for rule in self.state.criteria.rules if rule.is_module}
         files = self.project.start.entries.keys() - unknown
-        before = self.seal.replaced_tests
+        before = frozenset(self.seal.replaced_tests)
         names = (name for name in self.session_result.replaced_tests if name not in before)
         return [name for name in names if name.partition("::")[0] in files]
 
     @property
     def _is_document_test_module(self) -> bool:
-        """Whether the document of the run is a test module, which speaks of the test machinery."""
+        """Whether the document of the run is a test module, whose code may name internals of pytest."""
         return self.state.setup.target is Target.ARTIFACT and is_test_module(self.context.artifact.path.name)

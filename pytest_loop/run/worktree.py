@@ -32,7 +32,7 @@ def is_in_worktree(root: Path, files: RunFiles) -> bool:
 
 
 def hand_over(root: Path, files: RunFiles, state: RunState, print_line: PrintLine) -> None:
-    """Commit the change of a finished run to its branch; after success remove its worktree."""
+    """Commit the change of a finished run to the branch of the run; after success, remove the worktree."""
     if not state.is_over or not is_in_worktree(root, files):
         return
     worktree = Worktree(root, files.worktree)
@@ -76,7 +76,7 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
 
 
 def can_overlap(patterns: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether a path could match a pattern of both; no patterns mean every path.
+    """Return whether a path could match a pattern of both sequences; an empty one means every path.
 
     Patterns are apart only if their leading folders differ.
     """

@@ -6,7 +6,8 @@
   the agent that judges.
 - Outside: `runner` starts a session, cold or from `warm/`; `redaction` removes secrets from its result, and `repeat`
   runs single items again.
-- Honesty: `canary`, `interference`, `reads`, `test_code` and `test_modules` detect code that manipulates its session;
+- Honesty: `canary`, `interference`, `reads`, `test_code` and `test_modules` detect code under test that manipulates its
+session;
   `run_signals` reports it to the run, and `bytecode` keeps no forged bytecode.
 - Order: `ordering` by `history` and `durations`; `collection_scope` chooses the files, `shard` the items.
 - Files: `baseline` saves and loads verdicts, `shard` writes evidence for `pytest-loop merge`.

@@ -1,4 +1,4 @@
-"""Save an evaluation as a baseline, and find the rules that are worse than in it."""
+"""Save the verdicts of a session as a baseline, and find the rules that are worse than in it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Baseline(Value):
     def failures(self) -> frozenset[str]:
         return frozenset(key for key, verdict in self.verdicts.items() if verdict in (Verdict.FAIL, Verdict.WARN))
 
-    def find_regressions(self, evaluations: Iterable[CriteriaScore]) -> list[str]:
+    def find_regressions(self, scores: Iterable[CriteriaScore]) -> list[str]:
         """Return the rules (`source::id`) whose verdict is worse than the saved one.
 
         Compare a rule without a saved verdict with PASS; NA is never worse.
         """
         return [
             key
-            for key, verdict in _collect_verdicts(evaluations).items()
+            for key, verdict in _collect_verdicts(scores).items()
             if _RANK[verdict] > max(_RANK[self.verdicts.get(key, Verdict.PASS)], _RANK[Verdict.NA])
         ]
 
@@ -46,18 +46,14 @@ def load_baseline(path: Path) -> Baseline:
     raise SavedFileError(f"--loop-baseline: cannot use {path}: {reason}; make one with --loop-save-baseline {path}")
 
 
-def save_baseline(evaluations: Iterable[CriteriaScore], path: Path) -> None:
+def save_baseline(scores: Iterable[CriteriaScore], path: Path) -> None:
     """Save the verdicts of this session, or raise `SavedFileError`."""
-    baseline = Baseline(verdicts=_collect_verdicts(evaluations))
+    baseline = Baseline(verdicts=_collect_verdicts(scores))
     try:
         path.write_text(baseline.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise SavedFileError(f"--loop-save-baseline: cannot write {path}: {error.strerror or error}") from None
 
 
-def _collect_verdicts(evaluations: Iterable[CriteriaScore]) -> dict[str, Verdict]:
-    return {
-        f"{evaluation.source}::{result.rule.id}": result.verdict
-        for evaluation in evaluations
-        for result in evaluation.results
-    }
+def _collect_verdicts(scores: Iterable[CriteriaScore]) -> dict[str, Verdict]:
+    return {f"{score.source}::{result.rule.id}": result.verdict for score in scores for result in score.results}

@@ -125,9 +125,9 @@ class BytecodeCache:
         self._is_filled = True
         for place, data in self._installed_bytecode.items():
             path = os.path.join(self._folder.name, place)
-            with suppress(OSError):  # the file exists, or Python compiles the module again
+            with suppress(OSError):  # without the file, Python compiles the module again
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "xb") as file:  # never follows a link
+                with open(path, "xb") as file:  # `x` follows no link that a session left
                     file.write(data)
                 self._trusted[path] = _get_signature(path)
 

@@ -1,4 +1,4 @@
-"""Hidden items that must fail: they show whether code under test has patched pytest so that everything passes."""
+"""Canaries: hidden items that must fail; one that passes shows that code under test has patched pytest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Canary:
-    """Run failing items before, among and after all others, and look for interference.
+    """Run the canaries before, among and after all other items, and look for interference.
 
     `report` is called after each group, with True if all its items failed. The random `token` chooses names and places
     of the items, so that code under test cannot tell them from others.
@@ -74,7 +74,7 @@ class Canary:
             ("call", lambda: hook.pytest_runtest_call(item=item)),
             ("teardown", lambda: hook.pytest_runtest_teardown(item=item, nextitem=None)),
         ):
-            info = pytest.CallInfo.from_call(call, when=when)  # type: ignore[arg-type]
+            info = pytest.CallInfo.from_call(call, when=when)  # type: ignore[arg-type]  # a literal
             reports.append(hook.pytest_runtest_makereport(item=item, call=info))
         return bool(reports[1].outcome == "failed" and self._token in reports[1].longreprtext)
 
@@ -96,7 +96,7 @@ class _CanaryItem(pytest.Function):
     def setup(self) -> None:
         """Skip autouse fixtures."""
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ARG002
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ARG002 - pytest's
         """Return the message alone: a traceback costs 15 ms."""
         return str(excinfo.value)
 
@@ -116,7 +116,7 @@ def _list_failing_tests(token: str) -> Iterator[Callable[[], object]]:
 
 
 def _fail_plainly(token: str) -> None:
-    assert not token, token  # noqa: S101
+    assert not token, token  # noqa: S101 - the canary itself
 
 
 def _fail_to_raise(token: str) -> None:
@@ -128,4 +128,4 @@ def _fail_to_raise(token: str) -> None:
 
 
 def _fail_approximately(token: str) -> None:
-    assert pytest.approx(1) == 2, token  # noqa: S101
+    assert pytest.approx(1) == 2, token  # noqa: S101 - the canary itself

@@ -48,7 +48,7 @@ class Channel:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Set the width of pytest's output to that of the terminal of the run."""
+        """Set the width of pytest's output to the width of the run's terminal."""
         if self._columns and session.config.pluginmanager.has_plugin("terminalreporter"):
             session.config.get_terminal_writer().fullwidth = self._columns
 

@@ -11,17 +11,17 @@ from pytest_loop.core.judging.test_files import is_utf8
 
 
 class CollectionScope:
-    """Collect nothing in `left_out` files and folders; if there are files in `only`, collect nothing but these.
+    """Collect nothing in `excluded` files and folders; if there are files in `only`, collect nothing but these.
 
-    Leave out paths that are not UTF-8, too: a `SessionOrder` cannot hold them.
+    Exclude paths that are not UTF-8, too: a `SessionOrder` cannot hold them.
     """
 
-    def __init__(self, left_out: Iterable[str], only: Iterable[str]) -> None:
-        self._left_out = frozenset(map(Path, left_out))
+    def __init__(self, excluded: Iterable[str], only: Iterable[str]) -> None:
+        self._excluded = frozenset(map(Path, excluded))
         self._only = frozenset(map(Path, only))
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        if collection_path in self._left_out or not is_utf8(collection_path.name):
+        if collection_path in self._excluded or not is_utf8(collection_path.name):
             return True
         is_other = self._only and collection_path not in self._only and not collection_path.is_dir()
         return True if is_other else None

@@ -38,7 +38,7 @@ class SessionHistory:
         self.evidence |= {nodeid: piece for nodeid, piece in evidence.items() if not piece.reused}
 
     def find_earlier(self, nodeids: Iterable[str], evidence: dict[str, Evidence]) -> dict[str, Evidence]:
-        """Return earlier evidence of the items that a session did not reach."""
+        """Return earlier evidence of the items `nodeids` that a session did not reach."""
         return {
             nodeid: self.evidence[nodeid] for nodeid in nodeids if nodeid not in evidence and nodeid in self.evidence
         }

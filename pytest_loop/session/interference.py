@@ -94,7 +94,7 @@ class InterferenceWatch:
         sys.addaudithook(self._observe)
 
     def watch_tests(self, modules: Iterable[ModuleType], imported: Iterable[str]) -> None:
-        """Remember what modules of tests define, and the full names of the modules that they imported."""
+        """Remember what modules of tests define, and the full names of the modules that the tests imported."""
         self._test_modules = [TestModule(module) for module in modules]
         self._imported = frozenset(imported) - _HOOKED
 

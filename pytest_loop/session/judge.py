@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pytest_loop.session.run_signals import RunSignals
     from pytest_loop.session.shard import ShardFile
 
-_PLUGIN = "loop-session"
+_PLUGIN, _RECORDER = "loop-session", "loop-recorder"
 # The variable that tells a worker of xdist that it belongs to a run.
 WORKER_VARIABLE = "PYTEST_LOOP_WORKER"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
@@ -51,6 +51,7 @@ class JudgingSession:
             tuple(worker_input["loop_judge"]) if "loop_judge" in worker_input else None
         )
         self._close_judge: Callable[[], None] = lambda: None
+        self.score = SessionScore(config, self.settings)
 
     @cached_property
     def settings(self) -> SessionSettings:
@@ -72,31 +73,26 @@ class JudgingSession:
             return None
         from pytest_loop.session.channel import Channel
 
-        channel = Channel(*self.config.stash[_CHANNEL], self.order.columns)
-        self.config.pluginmanager.register(channel, "loop-channel")
-        return channel
+        return Channel(*self.config.stash[_CHANNEL], self.order.columns)
 
     @cached_property
     def signals(self) -> RunSignals:
         from pytest_loop.session.run_signals import RunSignals
 
-        signals = RunSignals(self.config, self.channel)
-        self.config.pluginmanager.register(signals, "loop-signals")
-        return signals
+        return RunSignals(self.config, self.channel)
 
     @cached_property
     def recorder(self) -> Recorder:
         from pytest_loop.session.record import Recorder
 
-        recorder = Recorder(self.channel.send_evidence if self.channel else None, keeps_all=bool(self.settings.shard))
-        self.config.pluginmanager.register(recorder, "loop-recorder")
-        return recorder
+        return Recorder(self.channel.send_evidence if self.channel else None, keeps_all=bool(self.settings.shard))
 
-    @cached_property
-    def score(self) -> SessionScore:
-        score = SessionScore(self.config, self.settings)
-        self.config.pluginmanager.register(score, "loop-score")
-        return score
+    def _start_recording(self) -> bool:
+        """Record the reports from now on; return False if they are recorded already."""
+        if self.config.pluginmanager.has_plugin(_RECORDER):
+            return False
+        self.config.pluginmanager.register(self.recorder, _RECORDER)
+        return True
 
     # -- start
 
@@ -119,8 +115,8 @@ class JudgingSession:
             from pytest_loop.session.shard import ShardFile
 
             self._shard_file = ShardFile(self.config, self.settings, self.settings.shard)
-            _ = self.recorder
-        _ = self.score.baseline  # a file that cannot be used ends the session here
+            self._start_recording()
+        self.score.load_baseline()
 
     def _apply_order(self, order: SessionOrder) -> None:
         from pytest_loop.core.model.rules import INFERRED_FILE
@@ -134,9 +130,10 @@ class JudgingSession:
             self.config.option.maxfail = 1
         if order.judge_address:
             self._judge_address = (order.judge_address, order.judge_key)
-        _ = self.signals
         if self.channel is not None:
-            _ = self.recorder
+            self.config.pluginmanager.register(self.channel, "loop-channel")
+            self._start_recording()
+        self.config.pluginmanager.register(self.signals, "loop-signals")
 
     def order_items(self, items: list[pytest.Item]) -> None:
         """Reorder the items in place."""
@@ -178,7 +175,7 @@ class JudgingSession:
             self._folder.write_plan(binding.plan)
             return
         self.plan = binding.plan
-        _ = self.recorder
+        self._start_recording()
         if self.channel is not None:
             self.channel.send_plan(self.plan.model_dump_json())
         if not binding.has_tests:  # tests may examine objects with `gc`, which does not list frozen ones
@@ -219,7 +216,7 @@ class JudgingSession:
     def _load_workers_plan(self, report: pytest.TestReport) -> None:
         """Load the plan of the workers; pass the report on if the recorder is created only now and has missed it."""
         self.plan = self._controller.load_plan() if self._controller is not None else None
-        if self.plan is not None and "recorder" not in vars(self):
+        if self.plan is not None and self._start_recording():
             self.recorder.pytest_runtest_logreport(report)
 
     # -- end
@@ -253,11 +250,12 @@ def _list_names(item: pytest.Item) -> tuple[str, str]:
 
 def get_session(config: pytest.Config) -> JudgingSession:
     """Return the judging session of this process; the first call creates it."""
-    session = config.pluginmanager.getplugin(_PLUGIN)
+    session: JudgingSession | None = config.pluginmanager.getplugin(_PLUGIN)
     if session is None:
         session = JudgingSession(config)
         config.pluginmanager.register(session, _PLUGIN)
-    return session  # type: ignore[no-any-return]
+        config.pluginmanager.register(session.score, "loop-score")
+    return session
 
 
 def join_run(config: pytest.Config, text: str) -> None:
@@ -288,5 +286,5 @@ def load_order(config: pytest.Config, path: Path) -> None:
 
     order = config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path
-    record_reads(config, lambda: get_session(config).channel)
-    config.pluginmanager.register(CollectionScope(order.left_out, order.only), "loop-collection-scope")
+    record_reads(config, lambda: get_session(config).channel, with_reach=order.records_reach)
+    config.pluginmanager.register(CollectionScope(order.excluded, order.only), "loop-collection-scope")

@@ -1,4 +1,4 @@
-"""Prevent a green exit code if a plugin left rules out: plugins cannot know which files rules read."""
+"""Prevent a green exit code if a plugin leaves rules out as unaffected: it cannot know which files rules read."""
 
 from __future__ import annotations
 

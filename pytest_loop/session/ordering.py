@@ -1,4 +1,4 @@
-"""The order of items: blocking items first; under xdist, a cheap item after every slow one.
+"""The order of items: blocking items first; under xdist, a quick item after every slow one.
 
 A worker of xdist begins an item only when it has another one, and gets items in their order: of two slow rules in
 a row, the second would wait for the first at the same worker.

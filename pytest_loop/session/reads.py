@@ -16,10 +16,11 @@ import pytest
 
 from pytest_loop.session.channel import Channel
 from pytest_loop.session.locations import Locations
+from pytest_loop.session.reach import ReachRecorder, record_reach
 
 _OUTPUT = "loop_reads"
 _EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
-# An import lists the folders in which it searches.
+# Code that only imports is no reader of a folder: an import lists the folders in which it searches.
 _IMPORT_SYSTEM = "<frozen importlib"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 Read = tuple[str, str]
@@ -33,8 +34,11 @@ class ReadRecorder:
     project that lists a folder reads the folder.
     """
 
-    def __init__(self, config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
+    def __init__(
+        self, config: pytest.Config, get_channel: Callable[[], Channel | None], reach: ReachRecorder | None
+    ) -> None:
         self._config = config
+        self._reach = reach
         self._get_channel = get_channel
         self._locations = Locations(config.rootpath)
         self._root = os.path.realpath(config.rootpath)
@@ -104,11 +108,12 @@ class ReadRecorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        message = {
+        message: dict[str, object] = {
             "reads": self.reads,
             "opened_to_write": self.opened_to_write,
             "module_folders": self.module_folders,
             "plugin_files": self.plugin_files,
+            "reach": self._reach.reach if self._reach else [],
         }
         if channel := self._get_channel():
             channel.send(**message)
@@ -122,8 +127,8 @@ class ReadRecorder:
             channel.send(**message)
 
 
-def record_reads(config: pytest.Config, get_channel: Callable[[], Channel | None]) -> None:
-    """Record the reads of this process from now on."""
-    recorder = ReadRecorder(config, get_channel)
+def record_reads(config: pytest.Config, get_channel: Callable[[], Channel | None], *, with_reach: bool) -> None:
+    """Record from now on which files this process reads and, `with_reach`, which its tests execute."""
+    recorder = ReadRecorder(config, get_channel, record_reach(config) if with_reach else None)
     config.pluginmanager.register(recorder, "loop-reads")
     recorder.start()

@@ -55,13 +55,13 @@ def score_criteria(plan: SessionPlan, phase: Phase, reported: Mapping[str, dict[
         evidence = _parse_evidence(reported.get(nodeid))
         for key in keys:
             by_rule.setdefault(key, []).append(evidence)
-    evaluations = []
+    scores = []
     for criteria in plan.criteria:
         rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
         evidence_by_rule = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
-        if (result := evaluate_criteria(criteria, phase, evidence_by_rule)).results:
-            evaluations.append(result)
-    return evaluations
+        if (score := evaluate_criteria(criteria, phase, evidence_by_rule)).results:
+            scores.append(score)
+    return scores
 
 
 def _parse_evidence(data: dict[str, Any] | None) -> Evidence:

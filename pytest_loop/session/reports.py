@@ -53,7 +53,7 @@ class Reports:
             status = "error"
         else:
             status = _choose_status(item, evidence, strictest, failed_before)
-        report.loop = {  # type: ignore[attr-defined]
+        report.loop = {  # type: ignore[attr-defined]  # pytest allows attributes of plugins
             "evidence": evidence.model_dump(mode="json", exclude_defaults=True),
             "shown": status,
             "severity": strictest.severity.value,
@@ -67,13 +67,13 @@ class Reports:
         _add_junit_properties(item, report, strictest, decide_verdict(strictest, evidence.outcome))
 
 
-def add_junit_scores(config: pytest.Config, evaluations: Sequence[CriteriaScore]) -> None:
+def add_junit_scores(config: pytest.Config, scores: Sequence[CriteriaScore]) -> None:
     """Add the scores to JUnit XML; the plugin that writes it offers a method and no hook."""
     for plugin in config.pluginmanager.get_plugins():
         if add_property := getattr(plugin, "add_global_property", None):
-            for evaluation in evaluations:
-                name = "loop.score" if len(evaluations) == 1 else f"loop.score.{evaluation.criteria}"
-                add_property(name, f"{float(evaluation.score):.4g}")
+            for score in scores:
+                name = "loop.score" if len(scores) == 1 else f"loop.score.{score.criteria}"
+                add_property(name, f"{float(score.score):.4g}")
 
 
 def _add_junit_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, verdict: Verdict) -> None:

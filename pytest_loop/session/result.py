@@ -23,14 +23,22 @@ _PAIR_FIELDS = ("interference", "reads")
 
 @dataclass
 class SessionResult:
-    """The plan of a session, the evidence and problems that it reported, and how it ended.
+    """The plan of a session, what it reported, and how it ended.
 
-    `failed_count` is the number of failures that pytest counted. `interference` is what code under test did to the
-    session: a path of the project, or an empty text, and a sentence. `contradictions` are messages that an undisturbed
-    session never sends: code under test may write into the pipe. `reads` are the files of the project that were opened,
-    each with the code of the project that opened it; `opened_to_write` are the files opened for writing, and
-    `module_folders` the folders in which Python searches modules. `failing` repeats the failing items of `evidence`:
-    another thread changes `evidence` while the progress is shown.
+    - `evidence`, `unmet_items`: the evidence of each item, and the items that failed or could not be verified; a set of
+      its own, because the thread that shows the progress cannot iterate over `evidence` while it grows.
+    - `problems`: why files could not be collected, by path.
+    - `canaries`: for each hidden test, whether it failed as it must.
+    - `reads`: files of the project that were opened, each with the file whose code opened it.
+    - `opened_to_write`: files of the project that were opened for writing.
+    - `module_folders`: folders of the project in which Python searches modules.
+    - `reach`: the files of the project that each test executes, if the session was asked to record them.
+    - `cluster`: the shards that workers judged, None if all was judged here.
+    - `interference`: how code under test changed the session: a path of the project, or "", and a sentence.
+    - `running_item`: the last item that was started.
+    - `exit_status`, `pytest_failures`: pytest's exit code, None if the session died, and how many failures it counted.
+    - `contradictions`: messages that no undisturbed session sends: code under test may write into the pipe.
+    - `ending`: the exit code or the signal of the process, in words.
     """
 
     plan: SessionPlan | None = None
@@ -42,21 +50,22 @@ class SessionResult:
     opened_to_write: set[str] = field(default_factory=set)
     module_folders: set[str] = field(default_factory=set)
     plugin_files: set[str] = field(default_factory=set)
+    reach: dict[str, frozenset[str]] = field(default_factory=dict)
     interference: set[tuple[str, str]] = field(default_factory=set)
     running_item: str = ""
     exit_status: int | None = None
-    failed_count: int = 0
+    pytest_failures: int = 0
     contradictions: list[str] = field(default_factory=list)
     ending: str = ""
     output: str = ""
-    failing: set[str] = field(default_factory=set)
+    unmet_items: set[str] = field(default_factory=set)
     cluster: ClusterWork | None = None
 
     def describe_progress(self) -> str:
         """Return how many items are done and how many of them fail; empty before the collection is over."""
         if self.plan is None:
             return ""
-        failing = f", {len(self.failing):,} failing" if self.failing else ""
+        failing = f", {len(self.unmet_items):,} failing" if self.unmet_items else ""
         return f"{len(self.evidence):,}/{len(self.plan.items):,}{failing}"
 
     @property
@@ -65,7 +74,7 @@ class SessionResult:
 
     @property
     def failed_items(self) -> tuple[str, ...]:
-        """The items that failed, not those without a report."""
+        """The items that ran and failed, without those that could not be verified."""
         outcomes = (Outcome.FAILED, Outcome.ERROR)
         return tuple(nodeid for nodeid, evidence in self.evidence.items() if evidence.outcome in outcomes)
 
@@ -79,7 +88,7 @@ class SessionResult:
         return any(evidence.reused for evidence in self.evidence.values())
 
     def collect_evidence(self, rules: Sequence[RunRule]) -> dict[str, list[Evidence]]:
-        """Return the evidence of each rule of a run; a rule that stands for a module has that of all its tests."""
+        """Return the evidence of each rule of a run; a rule that stands for a module has that of every test in it."""
         modules = {rule.key: self.find_module_evidence(rule.id) for rule in rules if rule.is_module}
         return self.group_by_rule(rule.key for rule in rules) | modules
 
@@ -144,7 +153,7 @@ class SessionResult:
             if earlier is None or earlier.outcome.rank <= evidence.outcome.rank:
                 self.evidence[nodeid] = evidence
                 if is_failure(evidence):
-                    self.failing.add(nodeid)
+                    self.unmet_items.add(nodeid)
 
     def _apply_problem(self, problem: Any) -> None:
         path, text = problem
@@ -159,9 +168,13 @@ class SessionResult:
     def _apply_start(self, nodeid: Any) -> None:
         self.running_item = str(nodeid)
 
+    def _apply_reach(self, groups: Any) -> None:
+        for nodeids, paths in groups:
+            self.reach |= dict.fromkeys(map(str, nodeids), frozenset(map(str, paths)))
+
     def _apply_end(self, end: Any) -> None:
-        exit_status, failed_count = end
-        self.exit_status, self.failed_count = int(exit_status), int(failed_count)
+        exit_status, failures = end
+        self.exit_status, self.pytest_failures = int(exit_status), int(failures)
 
     def list_contradictions(self) -> list[str]:
         """Return why the messages cannot come from an undisturbed session; empty if they can."""
@@ -169,7 +182,7 @@ class SessionResult:
             evidence.outcome is not Outcome.PASSED for evidence in self.evidence.values()
         )
         contradictions = [*self.contradictions]
-        if self.failed_count and not has_failures:
+        if self.pytest_failures and not has_failures:
             contradictions.append("pytest counted failures, and none was reported")
         is_complete = bool(self.evidence) and self.evidence.keys() >= (self.plan.items if self.plan else {}).keys()
         if is_complete and not has_failures and self.exit_status is None:

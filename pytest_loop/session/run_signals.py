@@ -1,4 +1,4 @@
-"""Tell the run of a session about canaries and interference; workers of xdist tell the controller."""
+"""Tell the run about canaries (hidden tests that must fail) and interference; workers of xdist tell the controller."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Launcher(Protocol):
         """Return whether the next session inside this fence finds pytest imported."""
 
     def start(self, command: child.Command, mark: str) -> child.Child:
-        """Start a session; waiting for it raises `LauncherDiedError` if the launcher has died."""
+        """Start a session whose processes carry `mark`; its `wait` raises `LauncherDiedError` if the launcher died."""
 
     def recover(self) -> None:
         """Prepare for the next session after the launcher has died."""
@@ -93,7 +93,8 @@ class ColdLauncher:
 class SubprocessSession:
     """Run each session in its own process, with the user's arguments for pytest.
 
-    `columns` is the width of the terminal that shows their output, 0 if none does; `display` are arguments for it.
+    `columns` is the width of the terminal that shows their output, 0 if none does; `display` are pytest's arguments for
+    this output.
     """
 
     arguments: tuple[str, ...]

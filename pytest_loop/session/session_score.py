@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,19 +22,19 @@ class SessionScore:
     def __init__(self, config: pytest.Config, settings: SessionSettings) -> None:
         self.config = config
         self.settings = settings
-        self.evaluations: list[CriteriaScore] = []
+        self.baseline: Baseline | None = None
+        self.scores: list[CriteriaScore] = []
         self._save_error = ""
 
-    @cached_property
-    def baseline(self) -> Baseline | None:
-        """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
+    def load_baseline(self) -> None:
+        """Load the file of `--loop-baseline`, if there is one; raise `UsageError` if it cannot be used."""
         if self.settings.baseline is None:
-            return None
+            return
         from pytest_loop.errors import SavedFileError
         from pytest_loop.session.baseline import load_baseline
 
         try:
-            return load_baseline(self.settings.baseline)
+            self.baseline = load_baseline(self.settings.baseline)
         except SavedFileError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -46,17 +45,16 @@ class SessionScore:
         from pytest_loop.session.record import score_criteria
         from pytest_loop.session.reports import add_junit_scores
 
-        evaluations = score_criteria(plan, Phase(self.settings.phase), recorder.evidence)
-        score = self.config.hook.pytest_loop_score
-        self.evaluations = [apply_custom_score(evaluation, score) for evaluation in evaluations]
-        add_junit_scores(self.config, self.evaluations)
+        scores = score_criteria(plan, Phase(self.settings.phase), recorder.evidence)
+        self.scores = [apply_custom_score(score, self.config.hook.pytest_loop_score) for score in scores]
+        add_junit_scores(self.config, self.scores)
         self._save_baseline(session)
-        if session.exitstatus == pytest.ExitCode.OK and not is_acceptable(self.evaluations, self._find_regressions()):
+        if session.exitstatus == pytest.ExitCode.OK and not is_acceptable(self.scores, self._find_regressions()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _find_regressions(self) -> list[str] | None:
         """Return the rules that are worse than at the baseline; None without a baseline."""
-        return None if self.baseline is None else self.baseline.find_regressions(self.evaluations)
+        return None if self.baseline is None else self.baseline.find_regressions(self.scores)
 
     def _save_baseline(self, session: pytest.Session) -> None:
         if self.settings.save_baseline is None:
@@ -65,7 +63,7 @@ class SessionScore:
         from pytest_loop.session.baseline import save_baseline
 
         try:
-            save_baseline(self.evaluations, self.settings.save_baseline)
+            save_baseline(self.scores, self.settings.save_baseline)
         except SavedFileError as error:
             self._save_error = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -74,12 +72,12 @@ class SessionScore:
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
         """Write the score after pytest's own summary."""
         yield
-        if not self.evaluations:
+        if not self.scores:
             return
         from pytest_loop.show.score_section import render_score_section
 
         terminalreporter.write_sep("=", "loop score")
-        for line in render_score_section(self.evaluations, self._find_regressions()):
+        for line in render_score_section(self.scores, self._find_regressions()):
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
         if self._save_error:
             terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
@@ -87,15 +85,15 @@ class SessionScore:
             from pytest_loop.show.github_annotations import find_folder_in_checkout, render_score_annotations
 
             folder = find_folder_in_checkout(self.config.rootpath, os.environ)
-            for text in render_score_annotations(self.evaluations, folder):
+            for text in render_score_annotations(self.scores, folder):
                 terminalreporter.write_line(text)
 
 
-def is_acceptable(evaluations: Sequence[CriteriaScore], regressions: list[str] | None) -> bool:
+def is_acceptable(scores: Sequence[CriteriaScore], regressions: list[str] | None) -> bool:
     """Return whether the session succeeds.
 
     With a baseline, no rule may be worse than in it; without one (`regressions` is None), all criteria must pass.
     """
     if regressions is not None:
         return not regressions
-    return all(evaluation.passed and not evaluation.unverified for evaluation in evaluations)
+    return all(score.passed and not score.unverified for score in scores)

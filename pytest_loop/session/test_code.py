@@ -25,7 +25,7 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleType], root: Path) -> frozenset[str]:
     """Return the test functions and modules (`path::name`, `path`) that are not what the files of the project say.
 
-    Generated tests are among them, too: compare the result with that of a session before the first edit.
+    Generated tests are among them, too: compare the result with a session before the first edit.
     """
     replaced: set[str] = set()
     for item in items:
@@ -73,7 +73,8 @@ def _list_layers(test: object) -> Iterator[CodeType | None]:
     function: object = getattr(test, "__func__", test)
     for _ in range(_MAX_LAYERS):
         yield function.__code__ if isinstance(function, FunctionType) else None
-        function = getattr(function, "__wrapped__", None)
+        inner_test = getattr(getattr(function, "hypothesis", None), "inner_test", None)  # below `@given`
+        function = inner_test or getattr(function, "__wrapped__", None)
         if function is None:
             return
 
@@ -94,6 +95,7 @@ class _Source:
             inner.co_firstlineno: (inner, inner.co_firstlineno in decorated) for inner in _list_codes(code)
         }
         self._imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+        self._folded = dict(_list_folded(nodes))
         stored = (node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
         self._fixed = _FixedNames(tree.body, Counter(stored))
 
@@ -109,11 +111,16 @@ class _Source:
         if code is None or code.co_firstlineno not in self._functions or Path(code.co_filename) != self._path:
             return False
         declared, is_decorated = self._functions[code.co_firstlineno]
-        is_same = declared.co_name == code.co_name and _list_constants(declared) <= _list_constants(code)
+        is_same = declared.co_name == code.co_name and self._has_constants(declared, _list_constants(code))
         return is_same and (len(layers) == 1 or is_decorated)
 
+    def _has_constants(self, declared: CodeType, constants: frozenset[object]) -> bool:
+        """Return whether the constants contain those of a declared function, or the operands that give them."""
+        missing = _list_constants(declared) - constants
+        return all(value in self._folded and self._folded[value] <= constants for value in missing)
+
     def has_doctest(self, doctest: DocTest) -> bool:
-        """Return whether the examples of a doctest are those of a definition in this file with its name."""
+        """Return whether a definition in this file has the name and the examples of a doctest."""
         name = doctest.name.removeprefix(doctest.globs.get("__name__", "")).strip(".")
         examples = [(example.source, example.want) for example in doctest.examples]
         return self._examples.get(name) == examples
@@ -211,11 +218,24 @@ def _list_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _list_constants(code: CodeType) -> frozenset[object]:
-    """Return the texts and numbers of a function and of those inside it."""
-    constants = {
-        (type(value), value)
-        for inner in (code, *_list_codes(code))
-        for value in inner.co_consts
-        if isinstance(value, (str, bytes, int, float))
-    }
-    return frozenset(constants)
+    """Return the texts and numbers of a function and of those inside it, with their types: 1 equals True."""
+    return _type_values(value for inner in (code, *_list_codes(code)) for value in inner.co_consts)
+
+
+def _list_folded(nodes: list[ast.AST]) -> Iterator[tuple[object, frozenset[object]]]:
+    """Yield each constant that Python computes from others in an assertion, such as -1 or 60 * 60, and its operands.
+
+    pytest rewrites assertions so that they compute it each time.
+    """
+    for assertion in (node for node in nodes if isinstance(node, ast.Assert)):
+        for node in ast.walk(assertion):
+            if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+                parts = [part for part in ast.walk(node) if isinstance(part, ast.expr)]
+                operands = _type_values(part.value for part in parts if isinstance(part, ast.Constant))
+                if all(isinstance(part, (ast.BinOp, ast.UnaryOp, ast.Constant)) for part in parts):
+                    code = compile(ast.Expression(node), "<constant>", "eval")
+                    yield from ((value, operands) for value in _list_constants(code) - operands)
+
+
+def _type_values(values: Iterable[object]) -> frozenset[object]:
+    return frozenset((type(value), value) for value in values if isinstance(value, (str, bytes, int, float)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.judge_files import has_helper_name
+from pytest_loop.core.judging.files_to_seal import has_helper_name
 from pytest_loop.workspace.seal import TEST_FOLDERS, is_test_module
 
 _CONSTANTS = (str, bytes, int, float, complex, tuple, frozenset)

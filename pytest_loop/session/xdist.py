@@ -1,4 +1,4 @@
-"""Connect the xdist controller with its workers: it sends them settings, and receives their plan."""
+"""Connect the xdist controller with its workers: send them settings, and receive what they collected."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class SharedFolder:
 class Controller:
     """The plugin of the xdist controller, which has no items and gets the reports of all workers.
 
-    `send_plan` passes the plan to a run; `on_first_report` is called with the first report. Nothing heavy is imported
-    before: most sessions with workers have no rules.
+    The plan has the rules and items that workers collected; `send_plan` passes it to a run. `on_first_report` is called
+    with the first report. Nothing heavy is imported before that: most sessions with workers have no rules.
     """
 
     def __init__(

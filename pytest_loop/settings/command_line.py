@@ -27,12 +27,12 @@ _COMMANDS_HINT = " (commands around runs: pytest-loop --help)"
 _SHARED_FLAGS = ("--loop-workload",)
 # Flags that start a run: a process that resumes it does not get them.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
-# Flags whose files belong to the folder of the caller, also for a process in a work tree.
+# Flags whose files belong to the folder of the caller, also for a process in a worktree.
 _CALLER_FILES = ("--loop-json", "--loop-record", "--loop-fence-allow")
 
 
 def declare_options(parser: pytest.Parser) -> None:
-    """Declare every `--loop-*` flag and every ini key; the help shows those that most runs need."""
+    """Declare every `--loop-*` flag and every ini key; the help shows the flags that most runs need."""
     groups = {
         f"--loop-{name}": parser.getgroup(
             f"loop-{number}", f"agent loops: {title}{_COMMANDS_HINT if number == 1 else ''}"
@@ -161,7 +161,7 @@ def replace_task(arguments: Sequence[str], task: str) -> tuple[str, ...]:
 
 
 def build_worktree_arguments(arguments: Sequence[str], root: Path, worktree: Path, folder: Path) -> tuple[str, ...]:
-    """Return the arguments of a process in a work tree: paths in `root` become paths in `worktree`."""
+    """Return the arguments of a process in a worktree: paths in `root` become paths in `worktree`."""
     words: list[str] = []
     for argument in split_arguments(arguments):
         if argument.name in _CALLER_FILES:

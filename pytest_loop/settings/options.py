@@ -72,6 +72,7 @@ class JudgingSettings(Group):
         "ADDRESS",
     )
     cluster_sync = switch("build the project's environment, from its lock or requirements, at workers that differ")
+    affected = switch("record which files each test executes also before Python 3.12, where that takes longer")
     stop_early = switch("end an evaluation at the first failure that prevents success")
     no_reuse = switch("judge every rule in every evaluation, even if none of its inputs changed")
 

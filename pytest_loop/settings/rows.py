@@ -15,7 +15,8 @@ T = TypeVar("T")
 class Option(Generic[T]):
     """A flag with or without an ini key, or an ini key alone; as an attribute of a `Group` it gives the value.
 
-    `ini` is the default of the ini key (None: there is no ini key), `default` the value if nothing is written.
+    `ini` is the default of the ini key (None: there is no ini key), `default` the value if nothing is written. Without
+    `has_flag`, there is no flag. The value of a flag may be left out if `is_value_optional`.
     `takes_over` marks flags that make this process drive or inspect a run instead of running a session. `other_flags`
     are further names of the flag. A row with `part`, such as `stop_when.stuck`, is written `loop_stop_when = stuck 5`
     and read by `parse_part`. `old_key` is an ini key of earlier releases, and `old_default` its default; `new_flag`

@@ -10,7 +10,7 @@ _ABILITIES = (
     ("reports_tokens", "tokens"),
     ("reports_cost", "cost"),
     ("takes_schema", "JSON schema"),
-    ("goes_on", "resumes its conversation"),
+    ("can_resume", "resumes its conversation"),
 )
 
 
@@ -29,7 +29,7 @@ def render_client_lines(clients: Iterable[Client]) -> Iterator[str]:
 
 def _format_version(client: Client) -> str:
     if client.version is None:
-        return f"version unknown (tested with {client.checked})"
-    if client.version == client.checked:
+        return f"version unknown (tested with {client.tested_version})"
+    if client.version == client.tested_version:
         return client.version
-    return f"{client.version} (tested with {client.checked})"
+    return f"{client.version} (tested with {client.tested_version})"

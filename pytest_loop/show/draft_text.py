@@ -29,7 +29,7 @@ _LIMIT_WORDS = {"usd": "{:g} USD", "tokens": "{:,} tokens", "seconds": "{:g} s o
 
 @dataclass(frozen=True)
 class DraftFacts:
-    """Facts of a draft beside its state: origins of rules, number of failing rules, number of sealed files."""
+    """Facts of a draft that the state of a run lacks: origins of rules, numbers of failing rules and sealed files."""
 
     origins: dict[str, str] = field(default_factory=dict)
     failing: int | None = None

@@ -35,7 +35,7 @@ def render_end(state: RunState, look: Look, diffstat: str = "") -> Iterator[str]
     elif state.evaluation and state.evaluation.held_out is not None:
         scores = f"{format_score(state.evaluation.held_out)}, all of them {format_score(state.evaluation.score)}"
         yield f"held out: the rules that no agent has seen score {scores}"
-    notes = (*_list_undone_edits(state), *_list_new_tests(state))
+    notes = (*_list_undone_edits(state), *_describe_new_tests(state))
     yield from (line for text in notes for line in look.wrap(text, _INDENT))
     if look.verbosity > 0:
         yield from _render_details(state)
@@ -68,7 +68,7 @@ def _list_undone_edits(state: RunState) -> Iterator[str]:
             yield f"put back: {list_names(paths, SHOWN_NAMES)} ({flag} GLOB permits such edits in a new run; {copies})"
 
 
-def _list_new_tests(state: RunState) -> Iterator[str]:
+def _describe_new_tests(state: RunState) -> Iterator[str]:
     tests = state.evaluation.new_tests if state.evaluation else None
     if tests:
         result = f"{list_names(tests.failing, SHOWN_NAMES)} fails" if tests.failing else "all pass"

@@ -57,9 +57,9 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         yield _format_annotation(level, "" if place == result.id else place, result.id, message)
 
 
-def render_score_annotations(evaluations: Iterable[CriteriaScore], folder: str) -> Iterator[str]:
+def render_score_annotations(scores: Iterable[CriteriaScore], folder: str) -> Iterator[str]:
     """Render annotations of a session outside a run: rules that block or warn, blocking ones first."""
-    results = [result for evaluation in evaluations for result in evaluation.results]
+    results = [result for score in scores for result in score.results]
     shown = [result for result in results if result.is_blocking or result.verdict is Verdict.WARN]
     for result in sorted(shown, key=lambda result: not result.is_blocking)[:MAX_ANNOTATIONS]:
         finding = next((finding for piece in result.evidence for finding in piece.findings), None)

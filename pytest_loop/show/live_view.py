@@ -179,7 +179,7 @@ class LiveView:
         columns = self._measure_columns() or self._drawn_width
         rows = -(-self._drawn_width // columns)
         self._drawn_width = 0
-        # In the top row of a terminal, tmux moves the text that `J` erases into its history.
+        # `K` erases one row: in the top row, tmux would copy the text that `J` erases into the history of the terminal.
         return f"\r\x1b[{rows - 1}A\x1b[J" if rows > 1 else "\r\x1b[K"
 
 

@@ -48,7 +48,8 @@ class Look:
         """Replace symbols that this output cannot show."""
         return text if self.has_symbols else text.translate(_PLAIN)
 
-    def mark(self, *, is_good: bool) -> str:
+    def draw_mark(self, *, is_good: bool) -> str:
+        """Return a green check mark or a red cross."""
         return self.paint("✓", "green", "bold") if is_good else self.paint("✗", "red", "bold")
 
     def fit(self, text: str, indent: int) -> str:

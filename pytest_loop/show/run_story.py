@@ -43,7 +43,7 @@ _NO_CHANGE = "changed nothing"
 
 @dataclass
 class RunStory:
-    """Tell a run event by event; `failing` maps each rule already told as failing to the signature of its failure."""
+    """Tell a run event by event; `failing` maps each rule already told as failing to the signature of the failure."""
 
     look: Look
     failing: dict[str, str] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class RunStory:
         text = ", ".join([counts, *(words for words, is_shown in others.items() if is_shown)])
         place = self.look.paint(f"{state.iteration}/{state.max_iterations}", "bold")
         gain = self.look.paint(f" ({gain})", "dim") if gain else ""
-        return f"{place}  {self.look.mark(is_good=evaluation.is_reached)} {text}{gain}"
+        return f"{place}  {self.look.draw_mark(is_good=evaluation.is_reached)} {text}{gain}"
 
     def _list_notes(self, state: RunState, evaluation: Evaluation) -> Iterator[str]:
         yield from _render_errors(evaluation)

@@ -19,56 +19,56 @@ class StyledLine(NamedTuple):
     colour: str | None = None
 
 
-def render_score_section(evaluations: Iterable[CriteriaScore], worse: list[str] | None = None) -> Iterator[StyledLine]:
+def render_score_section(scores: Iterable[CriteriaScore], worse: list[str] | None = None) -> Iterator[StyledLine]:
     """Render all lines of the section; `worse` lists rules worse than the baseline; None without a baseline."""
-    evaluations = list(evaluations)
-    width = max((len(evaluation.criteria) for evaluation in evaluations), default=0)
-    for evaluation in evaluations:
-        is_good = evaluation.passed and not evaluation.unverified
-        yield StyledLine(render_headline(evaluation, width), "green" if is_good else "red")
-        yield from _render_results(evaluation)
+    scores = list(scores)
+    width = max((len(score.criteria) for score in scores), default=0)
+    for score in scores:
+        is_good = score.passed and not score.unverified
+        yield StyledLine(render_headline(score, width), "green" if is_good else "red")
+        yield from _render_results(score)
     if worse is not None:
         yield StyledLine(f"worse than the baseline: {', '.join(worse) or 'nothing'}", "red" if worse else "green")
 
 
-def render_headline(evaluation: CriteriaScore, width: int = 0) -> str:
+def render_headline(score: CriteriaScore, width: int = 0) -> str:
     """Render `courses-api  PASS  0.917 (11 of 12) >= 0.9 in phase B, 8 rules: 7 passed, 1 warned`."""
-    failed = evaluation.select_results(Verdict.FAIL)
+    failed = score.select_results(Verdict.FAIL)
     counts = {
-        "passed": len(evaluation.select_results(Verdict.PASS)),
+        "passed": len(score.select_results(Verdict.PASS)),
         "failed": sum(result.is_blocking for result in failed),
         "info": sum(not result.is_blocking for result in failed),
-        "cannot be judged": len(evaluation.select_results(Verdict.ERROR)),
-        "warned": len(evaluation.select_results(Verdict.WARN)),
-        "not verified": len(evaluation.unverified),
-        "not judged": sum(not result.is_unverified for result in evaluation.select_results(Verdict.NA)),
+        "cannot be judged": len(score.select_results(Verdict.ERROR)),
+        "warned": len(score.select_results(Verdict.WARN)),
+        "not verified": len(score.unverified),
+        "not judged": sum(not result.is_unverified for result in score.select_results(Verdict.NA)),
     }
     parts = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
-    sign = ">=" if evaluation.score >= evaluation.threshold else "<"
-    judged, total = len(evaluation.results), evaluation.total
+    sign = ">=" if score.score >= score.threshold else "<"
+    judged, total = len(score.results), score.total
     rules = f"{judged} of {total} rules selected" if judged < total else format_count(total, "rule")
-    score, threshold = format_decimal(evaluation.score), format_decimal(evaluation.threshold)
-    weights = f"({format_decimal(evaluation.earned)} of {format_decimal(evaluation.possible)})"
-    verdict = "PASS" if evaluation.passed and not evaluation.unverified else "FAIL"
-    name = evaluation.criteria.ljust(width)
-    phase = evaluation.phase.value
-    return f"{name}  {verdict}  {score} {weights} {sign} {threshold} in phase {phase}, {rules}: {parts}"
+    ratio, threshold = format_decimal(score.score), format_decimal(score.threshold)
+    weights = f"({format_decimal(score.earned)} of {format_decimal(score.possible)})"
+    verdict = "PASS" if score.passed and not score.unverified else "FAIL"
+    name = score.criteria.ljust(width)
+    phase = score.phase.value
+    return f"{name}  {verdict}  {ratio} {weights} {sign} {threshold} in phase {phase}, {rules}: {parts}"
 
 
-def _render_results(evaluation: CriteriaScore) -> Iterator[StyledLine]:
-    for result in evaluation.results:
+def _render_results(score: CriteriaScore) -> Iterator[StyledLine]:
+    for result in score.results:
         if result.verdict is Verdict.ERROR:
             yield StyledLine(_format_result("cannot be judged", result), "red")
         elif result.is_blocking:
             yield StyledLine(_format_result("blocks", result), "red")
         elif result.is_unverified:
             yield StyledLine(_format_result("not verified", result), "red")
-    for result in evaluation.results:
+    for result in score.results:
         if result.verdict is Verdict.WARN:
             yield StyledLine(_format_result("warns", result), "yellow")
         elif result.verdict is Verdict.FAIL and not result.is_blocking:
             yield StyledLine(_format_result("info", result))
-    for result in evaluation.select_results(Verdict.NA):
+    for result in score.select_results(Verdict.NA):
         if not result.is_unverified:
             yield StyledLine(_format_result("not judged", result), "yellow")
 

@@ -104,7 +104,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush a folder, so that a new name in it survives a crash; some disks do not support that."""
+    """Flush a folder, so that a new name in it survives a crash; some disks cannot flush folders."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

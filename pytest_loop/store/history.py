@@ -32,7 +32,8 @@ _SPACE = re.compile(r"\s*")
 class History:
     """The events that could be read, the hash of each and whether it is signed here, and the damage of the file.
 
-    Bytes after `length` are the rest of a torn line. Damage affects only events before `undamaged_from`.
+    Bytes after `length` are the rest of a torn line, if the history `is_torn`. Damage affects only events before
+    `undamaged_from`. Once an event names the hash before it, the history `is_chained`, and all later ones must do so.
     """
 
     events: list[Event] = field(default_factory=list)

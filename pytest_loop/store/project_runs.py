@@ -1,4 +1,4 @@
-"""All runs of a project: find them by name, limit active ones, and maintain the pointer to the current one."""
+"""All runs of a project: find them by name, limit active ones, and maintain the file that names the current one."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ class Store:
     def acquire_run(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
         """Lock a run for writing.
 
-        Raise `StateError` if too many are active, or if another process has just created a run of this name.
+        Raise `StateError` if too many runs are active (`force` allows one more), or if another process has just created
+        a run with the name of this new one.
         """
         disk.make_folder(self.root)
         self._write_gitignore()

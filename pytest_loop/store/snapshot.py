@@ -26,7 +26,7 @@ _OWN_FIELDS = ("schema_version", "last_event", "mac")
 class Snapshot:
     """The content of the file: a state, or the problem with it.
 
-    `last_hash` is the hash of the event that the state was made from. A file without a schema version is foreign:
+    `last_hash` is the hash of the event that led to the state. A file without a schema version is foreign:
     another tool wrote it.
     """
 

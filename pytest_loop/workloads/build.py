@@ -20,7 +20,7 @@ class BuildOnce:
         self._errors: dict[str, str] = {}
 
     def run(self, name: str, action: Callable[[], None]) -> None:
-        """Run the action on the first call with a name; raise its `CheckError` on this and each later call."""
+        """Run the action on the first call with a name; raise its `CheckError` on each later call, too."""
         if name not in self._errors:
             folder = self._folder
             self._errors[name] = _run(action) if folder is None else _run_shared(folder, name, action)

@@ -45,7 +45,7 @@ class CaseCache:
         files = sorted(word for word in words if not find_placeholders(word))
         self._commands = manifest.commands
         self._repeats = [manifest.repeat, str(manifest.need)]
-        self._shared_files = [manifest.reviewer, *workload.artifacts, *files]
+        self._shared_files = [manifest.reviewer, *workload.editable_files, *files]
 
     def compute_key(self, case: Case) -> str:
         """Return a hash of everything that the result depends on: commands, settings, and all files they name."""

@@ -42,12 +42,12 @@ def _get_stem(path: str) -> str:
 
 @dataclass(frozen=True)
 class Workload:
-    """A manifest with the files that it names."""
+    """A manifest with the files that it names: agents may edit `editable_files`, and read `docs` about the subject."""
 
     source: LoadedManifest
     root: Path
     cases: tuple[Case, ...]
-    artifacts: tuple[str, ...]
+    editable_files: tuple[str, ...]
     docs: tuple[str, ...] = ()
 
     @property
@@ -60,7 +60,7 @@ class Workload:
 
     @property
     def held_out_cases(self) -> frozenset[str]:
-        """The ids of held-out cases, which the composer never sees."""
+        """The ids of held-out cases, which the composer (the agent that proposes edits) never sees."""
         return frozenset(case.id for case in self.cases if case.is_held_out)
 
 
@@ -74,7 +74,7 @@ def build_workload(source: LoadedManifest, root: Path) -> Workload:
     manifest = source.manifest
     finder = _FileFinder(source)
     cases = finder.find("casePaths", manifest.case_paths)
-    artifacts = finder.find("artifactPaths", manifest.artifact_paths)
+    editable_files = finder.find("artifactPaths", manifest.artifact_paths)
     expected = finder.find("expectedPaths", manifest.expected_paths)
     docs = finder.find("domainDocs", manifest.domain_docs)
     for role in ("composer", "reviewer"):
@@ -88,7 +88,7 @@ def build_workload(source: LoadedManifest, root: Path) -> Workload:
     problems = [
         *_find_unpaired(source, cases, expected, pairs),
         *_find_unmatched(source, holdout),
-        *_find_clashes(source, outputs, root, {*cases, *artifacts, *expected}),
+        *_find_clashes(source, outputs, root, {*cases, *editable_files, *expected}),
     ]
     if problems:
         raise ManifestError(problems)
@@ -97,7 +97,7 @@ def build_workload(source: LoadedManifest, root: Path) -> Workload:
         source,
         root,
         cases=tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in held_out) for case in cases),
-        artifacts=artifacts,
+        editable_files=editable_files,
         docs=docs,
     )
 
@@ -216,7 +216,10 @@ def assign_roles(
     guards: Sequence[str] = (),
     excluded: Sequence[str] = (),
 ) -> CaseRoles:
-    """Assign roles by patterns; raise `LoopError` for a pattern without cases, or if no case is selected."""
+    """Assign roles by patterns; raise `LoopError` for a pattern without cases, or if no case is selected.
+
+    Without `only`, all cases but the excluded ones are selected.
+    """
     excluded_cases = _select_cases(ids, excluded, "to exclude")
     candidates = _select_cases(ids, only, "to run") if only else tuple(ids)
     selected = tuple(case for case in candidates if case not in excluded_cases)
@@ -231,7 +234,10 @@ def assign_roles(
 
 
 def _select_cases(ids: Sequence[str], patterns: Sequence[str], purpose: str) -> tuple[str, ...]:
-    """Return the cases of all patterns in their order; raise `LoopError` for a pattern without cases."""
+    """Return the cases that match a pattern, in the order of `ids`; raise `LoopError` for a pattern without cases.
+
+    `purpose` is a part of the error, such as `to run`.
+    """
     selected: set[str] = set()
     for pattern in patterns:
         cases = match_cases(ids, pattern)

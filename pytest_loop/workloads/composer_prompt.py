@@ -1,4 +1,4 @@
-"""The prompt of a composer: files, visible cases with their critiques, and earlier attempts."""
+"""The prompt of a composer, the agent that proposes edits: files, visible cases, critiques, and earlier attempts."""
 
 from __future__ import annotations
 

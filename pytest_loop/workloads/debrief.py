@@ -1,4 +1,4 @@
-"""The debrief of an experiment as Markdown, rendered from its events alone."""
+"""The debrief: a report of a whole experiment as Markdown, rendered from its events alone."""
 
 from __future__ import annotations
 

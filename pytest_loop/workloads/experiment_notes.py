@@ -73,7 +73,7 @@ def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetec
 
 
 def _note_plateau(state: ExperimentState, ask: Ask | None) -> PlateauReached:
-    """Decide how to continue at a plateau: the next agent of a ladder has its turn before the policy decides."""
+    """Decide how to continue at a plateau: of several agents, the next one has its turn before the policy decides."""
     experiment = state.experiment
     measurements, settled = experiment.visible_measurements, experiment.settled
     flat = count_flat_measurements(measurements, settled)

@@ -55,7 +55,7 @@ class ExperimentSteps:
         return True
 
     def execute(self, command: Command, context: StepContext) -> StepPayload:
-        step = ExperimentStep(context, context.state, self.ask, self.calibration)  # type: ignore[arg-type]
+        step = ExperimentStep(context, context.state, self.ask, self.calibration)  # type: ignore[arg-type]  # the state of an experiment
         return _STEPS[command.kind](step)
 
     def make_payload(self, command: Command, state: ExperimentState) -> Payload:

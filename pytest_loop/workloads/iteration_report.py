@@ -53,7 +53,7 @@ def _list_failure_modes(current: Measurement) -> Iterator[str]:
 
 
 def _generalize(location: str) -> str:
-    """Replace digits of a location by `#`, so that cases share it; return `anywhere` for an empty one."""
+    """Replace digits of a location by `#`, so that several cases have the same one; return `anywhere` without one."""
     return shorten("".join("#" if letter.isdigit() else letter for letter in location), 60) or "anywhere"
 
 
@@ -97,7 +97,7 @@ def _list_cases(current: Measurement, previous: Measurement | None) -> Iterator[
 
 
 def _describe_change(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
-    """Return the current and the previous status of a case; the latter is `New` without a previous result."""
+    """Return the current and the previous status of a case; without a previous result, that is `New`."""
     if before is None:
         return _OUTCOMES[result.outcome], "New"
     is_regressed = result.outcome is CaseOutcome.FAILED and before.passed

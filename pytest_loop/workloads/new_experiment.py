@@ -95,7 +95,7 @@ class NewExperiment:
         return self.root / path.relative_to(root)
 
     def build_arguments(self) -> tuple[str, ...]:
-        """Return the arguments of every session: those of the user, and the manifest or the cases to run."""
+        """Return the arguments of every session: the user's, and the manifest or the cases to run."""
         path = str(self.workload.source.path)
         runs_all = len(self.roles.selected) == len(self.workload.cases)
         cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.selected)
@@ -188,7 +188,7 @@ class NewExperiment:
             manifest=self.manifest_path,
             workload=self.workload_id,
             cases=roles.selected,
-            artifacts=self.workload.artifacts,
+            artifacts=self.workload.editable_files,
             policy=Policy.model_validate(policy),
             focus=roles.focus,
             guards=roles.guards,
@@ -199,9 +199,9 @@ class NewExperiment:
         )
 
     def _build_patterns(self) -> tuple[str, ...]:
-        """Return the seal patterns: the files that decide the outcome of cases, without the artifacts."""
+        """Return the seal patterns: the files that decide the outcome of cases, without the editable ones."""
         unseal = (
-            *(f"/{self._get_root_path(path)}" for path in self.workload.artifacts),
+            *(f"/{self._get_root_path(path)}" for path in self.workload.editable_files),
             *self.settings.workspace.unseal,
         )
         paths = [self.manifest_path, *map(self._get_root_path, self._list_judging_files())]
@@ -224,7 +224,7 @@ class NewExperiment:
         pattern = self.workload.manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
         other_files = (
-            *self.workload.artifacts,
+            *self.workload.editable_files,
             *self.workload.docs,
             *self._list_judging_files(),
             self.workload.source.path.name,

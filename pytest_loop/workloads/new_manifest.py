@@ -53,7 +53,10 @@ class ValueKind(Enum):
 
 @dataclass(frozen=True)
 class ManifestField:
-    """A field of a manifest, nested at `path` if set. Without a `question`, only its flag sets the field."""
+    """A field of a manifest, nested at `path` if set. Without a `question`, only the flag of the field sets it.
+
+    The question of an advanced field is asked only after a yes to further questions.
+    """
 
     name: str
     question: str = ""

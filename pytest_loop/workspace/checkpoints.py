@@ -51,7 +51,7 @@ class Checkpoints:
     def write(self, number: int, tree: FileTree, title: str = "") -> str:
         """Write the files of a tree as a commit after those with smaller numbers; return the commit."""
         commits = {_BEFORE_FIRST: ""} | self.list_all()
-        commits[self._last_number] = self._last_commit  # its ref may have been deleted
+        commits[self._last_number] = self._last_commit  # the ref of the commit may have been deleted
         parent = commits[max(other for other in commits if other < number)]
         ref = f"{self.refs}{number}"
         commit = self._write_commit(parent, tree, title or ref)

@@ -1,29 +1,34 @@
-"""The clean room of an evaluation: while it lasts, left-out files are what they were at the start of the run.
+"""The clean room: an evaluation for which files that are not part of the change are as at the start of the run.
 
-New ones are set aside in the run's folder, changed and removed ones are replaced by archived contents, and afterwards
-everything is put back. A journal makes that possible also after a crash.
+These left-out files are ignored by git or belong to tools. New ones are set aside in the run's folder, changed and
+removed ones are replaced by archived contents. Afterwards, everything is put back: from a journal, also after a crash.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
-from pytest_loop.core.text.wording import list_names
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.clean_room_journal import ASIDE, Journal, put_back, write_journal
 from pytest_loop.workspace.content_archive import ContentArchive
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, list_parents
+from pytest_loop.workspace.file_tree import (
+    FileChanges,
+    FileEntry,
+    FileKind,
+    FileTree,
+    get_modification_time,
+    list_parents,
+)
 from pytest_loop.workspace.left_out_files import (
     LeftOutFiles,
     LeftOutScanner,
@@ -38,36 +43,22 @@ MAX_SIZE = 1024 * 1024
 MAX_TOTAL = 32 * 1024 * 1024
 MAX_FILES = 5_000
 MAX_SECONDS = 2.0
-LISTING, ARCHIVE, JOURNAL, ASIDE = "left-out.json", "left-out.kept", "clean-room.json", "aside"
-_CLOSED, _OPEN = 0o000, 0o700
+LISTING, ARCHIVE = "left-out.json", "left-out.kept"
 
 
 @dataclass
 class RoomReport:
-    """The paths that `changed` since the start, without caches, and why `unverified` ones were not restored."""
+    """The left-out files that changed since the start, without caches, and why unverified ones were not restored."""
 
     changed: list[str] = field(default_factory=list)
     unverified: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Journal:
-    """Record of a clean room: `moved` paths are set aside, `written` ones and the `made` folders did not exist.
-
-    `root` is relative to the run's folder, because the project may be moved or copied.
-    """
-
-    root: str
-    moved: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
-    made: tuple[str, ...] = ()
-
-
 class CleanRoom:
     """Set the left-out files of one project to what they were at the start of a run, for a block.
 
-    `document` is the path of the document that a run writes; it stays as it is, even if git ignores it. So do `opened`
-    paths, into which agents may write.
+    The `document` that the run writes stays as it is, even if git ignores it, and so do the `opened` paths, into which
+    agents may write.
     """
 
     def __init__(self, project: SealedFiles, folder: Path, opened: Iterable[str] = (), *, document: str = ""):
@@ -126,36 +117,40 @@ class CleanRoom:
         )
 
     @contextmanager
-    def enter(self, aside: Sequence[str] = ()) -> Iterator[RoomReport]:
+    def enter(self, further_paths: Sequence[str] = ()) -> Iterator[RoomReport]:
         """Restore the left-out files to the start of the run, and put everything back after the block.
 
-        Set the paths in `aside` aside, too.
+        Set `further_paths` aside, too.
         """
         current = self._scan(self._start.folders)
         changes = compare_left_out(self._start, current)
         contents = {path: self._find_content(path) for path in (*changes.modified, *changes.removed)}
-        report = RoomReport(
-            [path for path in changes.paths if not (self._is_cache_or_output(path) or self._is_discarded(path))]
-        )
+        report = self._report_changes(changes, contents)
         if not (current.is_complete and self._start.is_complete):
             report.unverified["ignored files"] = "there are too many to compare them"
-        for path, content in contents.items():
-            if content is None and not self._is_cache_or_output(path):
-                report.unverified[path] = "it changed, and what it was is not kept"
-        moved = [path for path in changes.modified if path not in report.unverified]
-        moved += [*changes.added, *aside]
-        written = [path for path in changes.removed if contents[path] is not None]
+        replaced = [path for path in changes.modified if path not in report.unverified]
+        moved = (*replaced, *changes.added, *further_paths)
+        written = tuple(path for path in changes.removed if contents[path] is not None)
+        if not moved and not written:
+            yield report
+            return
         root = os.path.relpath(self._root, self._folder)
-        journal = _Journal(root, tuple(moved), tuple(written), tuple(self._list_missing_folders(written)))
-        if moved or written:
-            disk.write_atomically(self._folder / JOURNAL, json.dumps(journal.__dict__).encode(), durable=False)
+        write_journal(self._folder, Journal(root, moved, written, tuple(self._list_missing_folders(written))))
         try:
             self._set_aside(moved, report)
             self._write_contents({path: data for path, data in contents.items() if data is not None}, report)
             yield report
         finally:
-            if moved or written:
-                put_back(self._folder)
+            put_back(self._folder)
+
+    def _report_changes(self, changes: FileChanges, contents: Mapping[str, bytes | None]) -> RoomReport:
+        """Return the paths that changed, and those whose content at the start is not archived."""
+        paths = [path for path in changes.paths if not self._is_cache_or_output(path)]
+        report = RoomReport([path for path in paths if not self._is_discarded(path)])
+        for path, content in contents.items():
+            if content is None and not self._is_cache_or_output(path):
+                report.unverified[path] = "it changed, and what it was is not kept"
+        return report
 
     # -- the files
 
@@ -166,7 +161,7 @@ class CleanRoom:
             project.current.folders | self._document_folders,
             frozenset(project.session_outputs),
             self._skipped,
-            project.scope.run_folder,
+            project.scope.runs_folder,
             self._own_folder,
         )
         return LeftOutScanner(self._root, scope, known).scan()
@@ -194,11 +189,11 @@ class CleanRoom:
     def _list_missing_folders(self, paths: Iterable[str]) -> list[str]:
         """Return the folders of files that are going to be written and that do not exist, the innermost first."""
         parents = {parent for path in paths for parent in list_parents(path)}
-        missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112
+        missing = [folder for folder in parents if not os.path.isdir(f"{self._root}/{folder}")]  # noqa: PTH112 - called for many files
         return sorted(missing, key=len, reverse=True)
 
     def _set_aside(self, paths: Sequence[str], report: RoomReport) -> None:
-        """Move each path into one folder, where its name is its number in the journal."""
+        """Move each path into one folder, under its number in the journal as a name."""
         if not paths:
             return
         aside = self._folder / ASIDE
@@ -208,7 +203,7 @@ class CleanRoom:
                 os.rename(f"{self._root}/{path}", f"{aside}/{number}")  # noqa: PTH104 - called for many files
             except OSError as error:
                 report.unverified[path] = f"it cannot be set aside: {disk.describe_error(error)}"
-        aside.chmod(_CLOSED)  # a product that looks for its files there does not find them, unless it is root
+        aside.chmod(0)  # so that a product finds no files there, unless it runs as root
 
     def _write_contents(self, contents: dict[str, bytes], report: RoomReport) -> None:
         for path, data in contents.items():
@@ -218,66 +213,9 @@ class CleanRoom:
             try:
                 file_writer.write_entry(self._project.root, path, entry, data)
                 if entry.stamp and entry.kind is FileKind.FILE:  # tools rebuild a file that is older than its source
-                    os.utime(f"{self._root}/{path}", ns=(entry.stamp[1], entry.stamp[1]))
+                    os.utime(f"{self._root}/{path}", ns=(get_modification_time(entry.stamp),) * 2)
             except (OSError, StateError) as error:
                 report.unverified[path] = f"it cannot be replaced: {error}"
-
-
-def put_back(folder: Path) -> tuple[str, ...]:
-    """Put back what a clean room of a run has set aside, also one that a crash has left; return the paths.
-
-    In caches, a file that a session wrote stays; elsewhere, the file that was set aside replaces it.
-    """
-    journal = _read_journal(folder)
-    if journal is None:
-        return ()
-    root, aside = Path(os.path.normpath(folder / journal.root)), folder / ASIDE
-    with suppress(FileNotFoundError):
-        aside.chmod(_OPEN)
-    moved = [path for number, path in enumerate(journal.moved) if _put_back_path(root, f"{aside}/{number}", path)]
-    for path in journal.written:
-        file_writer.remove_path(root, path)
-    for path in journal.made:
-        file_writer.remove_empty_folder(root, path)
-    shutil.rmtree(aside, ignore_errors=True)
-    disk.remove_file(folder / JOURNAL)
-    return tuple(moved)
-
-
-def _read_journal(folder: Path) -> _Journal | None:
-    data = disk.read_file(folder / JOURNAL)
-    if not data:
-        return None
-    try:
-        fields = json.loads(data)
-        return _Journal(fields["root"], *(tuple(fields[name]) for name in ("moved", "written", "made")))
-    except (ValueError, KeyError, TypeError):
-        raise StateError(
-            f"{folder / JOURNAL} cannot be read: files of the project are in {folder / ASIDE}, move them back by hand"
-        ) from None
-
-
-def _put_back_path(root: Path, source: str, path: str) -> bool:
-    if not os.path.lexists(source):  # it was never moved, or is back already
-        return False
-    target = root / path
-    with disk.translate_errors("put back", target, f"move {source} there by hand"):
-        if os.path.lexists(target):
-            if is_cache(path):
-                return False
-            if os.path.isdir(source) and not os.path.islink(source) and target.is_dir():  # noqa: PTH112, PTH114
-                for name in sorted(os.listdir(source)):  # noqa: PTH208
-                    _put_back_path(root, f"{source}/{name}", f"{path}/{name}")
-                return True
-            file_writer.remove_path(root, path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(source, target)  # noqa: PTH104 - called for many files
-    return True
-
-
-def describe_put_back(paths: tuple[str, ...]) -> str:
-    """Say what was put back after a crash."""
-    return f"put back what an interrupted evaluation had set aside: {list_names(paths, 3)}"
 
 
 def _make_relative(root: Path, paths: Iterable[str]) -> Iterator[str]:
@@ -294,7 +232,7 @@ def _is_tool_file(path: str) -> bool:
 def _hash_path(path: str, entry: FileEntry) -> str:
     try:
         if entry.kind is FileKind.LINK:
-            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()  # noqa: PTH115
+            return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()  # noqa: PTH115 - called for many files
         return disk.hash_file(Path(path))
     except OSError:
         return ""

@@ -1,7 +1,7 @@
 """Archive the contents of files before an edit, so that they can be restored without git.
 
-One file holds, for each content, its SHA-256, its length and its bytes. It stays open, so that deleting it loses
-nothing; sealed contents are also in memory. Every content that is read is checked against its hash.
+One file holds, for each content, its SHA-256, its length and its bytes. The file stays open, so that deleting it
+loses nothing; sealed contents are also in memory. Every content that is read is checked against its hash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEADER = struct.Struct(">32sQ")
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """The paths that were restored and removed, and those that could not be, each with its reason."""
+    """The paths that were restored and removed, and those that could not be, each with the reason."""
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class ContentArchive:
         return tuple(sorted(missed))
 
     def _add_file(self, file: BinaryIO, root: Path, path: str, entry: FileEntry, *, in_memory: bool) -> bool:
-        if entry.digest in self._offsets:  # of another file with the same content
+        if entry.digest in self._offsets:  # archived already for another file
             return True
         data = read_entry(root, path, entry, self._max_size)
         if data is None:

@@ -1,4 +1,4 @@
-"""Outer files that can change verdicts: a project's environment, and configuration above it and in the home folder."""
+"""Outer files that can change verdicts: the environment, and configuration above the project or in the home folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def list_site_folders() -> list[str]:
 
 
 def find_opened_site_folders(opened: Iterable[str]) -> list[str]:
-    """Return the folders of packages in which agents may install, because they lie below opened paths."""
+    """Return the folders of packages in which agents may install: those below the paths of `--loop-fence-allow`."""
     paths = [*opened]
     return [
         folder for folder in list_site_folders() if any(Path(folder).resolve().is_relative_to(path) for path in paths)
@@ -41,7 +41,7 @@ def find_opened_site_folders(opened: Iterable[str]) -> list[str]:
 
 
 def is_path_file_of_project(path: Path, root: Path) -> bool:
-    """Return whether a file in site-packages only adds folders of the project to the path: an editable install."""
+    """Return whether a file in site-packages only adds folders of the project to `sys.path`: an editable install."""
     if path.suffix not in (".pth", ".egg-link"):
         return False
     try:
@@ -55,7 +55,8 @@ def is_path_file_of_project(path: Path, root: Path) -> bool:
 def hash_site_files(opened: Iterable[str] = (), root: Path | None = None) -> str:
     """Hash the files that every interpreter of this environment loads at startup, except below opened paths.
 
-    Editable installs of the project at `root` are left out too; its metadata that names plugins of pytest is included.
+    Editable installs of the project at `root` are left out too; metadata of the project that names plugins of pytest is
+    included.
     """
     digest = hashlib.sha256()
     excluded = find_opened_site_folders(opened)

@@ -29,10 +29,10 @@ _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class ReadOnlyPaths:
-    """Sealed files and folders for a fence, relative to the project; `left_out` counts those beyond the limit."""
+    """Sealed files and folders for a fence, relative to the project; `omitted_count` counts those beyond the limit."""
 
     paths: tuple[str, ...] = ()
-    left_out: int = 0
+    omitted_count: int = 0
 
 
 def select_read_only_paths(
@@ -45,7 +45,8 @@ def select_read_only_paths(
     """Return closed folders, in which every file is sealed, also a new one, and single sealed files elsewhere.
 
     `written` are files and folders (with a slash at the end) that sessions write, and which stay writable; None if that
-    is unknown: then no folder is read-only. With `are_sources_open`, a formatter may write Python files.
+    is unknown: then no folder is read-only. With `are_sources_open`, sealed Python files stay writable, for a
+    formatter.
     """
     paths = _ClosedFolders(project, written, are_sources_open).list_paths()
     first = sorted(paths, key=lambda path: (not path.endswith("/"), path.count("/"), path))[:limit]
@@ -65,7 +66,7 @@ class _ClosedFolders:
         self._closed: dict[str, bool] = {}
         self._open_folders: set[str] = set()
         others = self._entries.keys() - set(self._sealed)
-        for path in (*others, *self._written, *project.scope.outputs, f"{project.scope.run_folder or '.'}/"):
+        for path in (*others, *self._written, *project.scope.outputs, f"{project.scope.runs_folder or '.'}/"):
             self._open_folders.update(list_parents(path))
 
     def list_paths(self) -> list[str]:
@@ -133,7 +134,7 @@ def list_git_paths(root: Path) -> tuple[str, ...]:
 
 
 def _find_git_folder(path: Path) -> Path:
-    """Return the folder of a repository; in a work tree, `.git` is a file that names it."""
+    """Return the folder of a repository; in a worktree, `.git` is a file that names it."""
     return path if path.is_dir() else _read_pointer(path, path.parent) or path
 
 

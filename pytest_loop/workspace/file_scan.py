@@ -33,12 +33,12 @@ _YOUNG_NS = 2_000_000_000
 
 @dataclass(frozen=True)
 class ScanScope:
-    """The scope of a scan: all files except the folder of the runs, and ignored files that are not sealed.
+    """The scope of a scan: all files except `runs_folder`, which holds all runs, and ignored files that are not sealed.
 
     `outputs` are files that checks write, and folders (with a slash at the end) that hold nothing else.
     """
 
-    run_folder: str = ".loop"
+    runs_folder: str = ".loop"
     sealed: PathPatterns = field(default_factory=lambda: PathPatterns(()))
     max_files: int = 1_000_000
     outputs: frozenset[str] = frozenset()
@@ -139,7 +139,7 @@ class _Scanner:
 
     def _is_excluded(self, path: str, name: str) -> bool:
         is_tool_folder = name in TOOL_FOLDERS or name.endswith(_TOOL_FOLDER_SUFFIX)
-        return is_tool_folder or f"{path}/" in self._scope.outputs or path == self._scope.run_folder
+        return is_tool_folder or f"{path}/" in self._scope.outputs or path == self._scope.runs_folder
 
     def _add_ignore_file(self, folder: _Folder, children: Mapping[str, object]) -> tuple[IgnoreFile, ...]:
         if self._before is None and gitignore.FILE_NAME in children:

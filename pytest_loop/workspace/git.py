@@ -42,7 +42,7 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
     "gpg.program": "false",
-    "safe.directory": "*",  # another owner is no reason to refuse: the session runs the repository's tests anyway
+    "safe.directory": "*",  # also work in a repository of another user: sessions run its tests anyway
 }
 _ENVIRONMENT = {
     "LC_ALL": "C",

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 from pytest_loop.workspace.file_scan import read_entry
@@ -102,7 +103,7 @@ class GitObjects:
     prefix: str = ""
 
     def store_files(self, root: Path, entries: Mapping[str, FileEntry]) -> dict[str, GitEntry]:
-        """Add the contents of files; too large files, and files that differ from their entries, are left out."""
+        """Add the contents of files, except files that are too large or differ from their entries."""
         stored: dict[str, GitEntry] = {}
         for batch in _read_batches(root, entries):
             names = {path: self._hash_content(data) for path, data in batch.items()}
@@ -127,7 +128,7 @@ class GitObjects:
         """Write a commit: the files of `parent` without `removed` (None removes all of them), and `entries`."""
         remove_all = b"D " + self._quote("") if self.prefix else b"deleteall"
         message = title.encode("utf-8", "replace")
-        lines = [
+        start = [
             b"commit refs/heads/it",
             b"mark :1",
             f"committer {_AUTHOR} {int(time.time())} +0000".encode(),
@@ -135,11 +136,14 @@ class GitObjects:
             message,
             *([f"from {parent}".encode()] if parent else []),
             *([remove_all] if removed is None else [b"D " + self._quote(path) for path in removed]),
-            *(f"M {entry.mode} {entry.name} ".encode() + self._quote(path) for path, entry in entries.items()),
-            b"get-mark :1",
-            b"done\n",
         ]
-        return self.git.run(*_IMPORT, data=b"\n".join(lines)).decode().strip()
+        stream = BytesIO(b"\n".join(start))  # a list of all lines would take twice the memory
+        stream.seek(0, os.SEEK_END)
+        stream.writelines(
+            f"\nM {entry.mode} {entry.name} ".encode() + self._quote(path) for path, entry in entries.items()
+        )
+        stream.write(b"\nget-mark :1\ndone\n")
+        return self.git.run(*_IMPORT, data=stream.getvalue()).decode().strip()
 
     def _quote(self, path: str) -> bytes:
         name = os.fsencode(self.prefix + path).removesuffix(b"/")

@@ -37,7 +37,7 @@ class IgnoreFile:
 class IgnoredPaths:
     """The lines of all .gitignore files by folder, as `IgnoreFile` names it.
 
-    They are read once, before the first edit: later edits of a .gitignore file hide nothing.
+    The files are read once, before the first edit: later edits of a .gitignore file hide nothing.
     """
 
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Tell edits of sealed files that cannot change a verdict from those that can."""
+"""Recognize honest edits of sealed files: those that cannot change a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find source files that ignore files name: linters leave them out."""
+"""Find source files that .gitignore and similar files name: linters leave such source files out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def find_ignored_sources(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
     words = ("-c", f"core.excludesFile={root / _OTHER_LIST}", "check-ignore", "--no-index", "-z", "--stdin")
     try:
         with disk.translate_errors("ask git about the files of", root):
-            output = replace(Git.locate(root), options=()).run(*words, data=data)  # it takes no literal pathspecs
-    except GitError:  # also if nothing is ignored
+            # Without the usual options: check-ignore refuses literal pathspecs.
+            output = replace(Git.locate(root), options=()).run(*words, data=data)
+    except GitError:  # git also fails if nothing is ignored
         return ()
     return tuple(sorted(map(os.fsdecode, filter(None, output.split(b"\0")))))

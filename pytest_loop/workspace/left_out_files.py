@@ -1,7 +1,7 @@
 """List the files of a project that scans leave out: ignored files, folders of tools, and others.
 
-They are not part of the change that a user is shown. Of `.git` and the folders of runs, the list holds only files that
-git and runs do not write themselves, because every commit and every run changes their own.
+Left-out files are not part of the change that a user is shown. Of `.git` and the folders of runs, the list holds only
+files that git and runs do not write themselves, because every commit and every run changes their own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _GIT_OBJECTS = f"{GIT_FOLDER}/objects/"
 class LeftOutScope:
     """Exclusions of the list: files that a scan lists, `outputs` of sessions, and `skipped` paths.
 
-    `scanned_folders` never count as new, because a scan lists files in them. `run_folder` is the folder of all runs,
+    `scanned_folders` never count as new, because a scan lists files in them. `runs_folder` is the folder of all runs,
     `own_folder` that of this run; both are empty if they are outside the project. All paths are relative.
     """
 
@@ -59,7 +59,7 @@ class LeftOutScope:
     scanned_folders: Collection[str] = ()
     outputs: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
-    run_folder: str = ""
+    runs_folder: str = ""
     own_folder: str = ""
 
 
@@ -95,12 +95,11 @@ class LeftOutFiles:
 
 
 def _encode_entry(entry: FileEntry) -> list[object]:
-    return [entry.kind.value, entry.digest, entry.mode, entry.size, list(entry.stamp or ())]
+    return [entry.kind.value, entry.digest, entry.mode, entry.size, (entry.stamp or b"").hex()]
 
 
-def _decode_entry(kind: str, digest: str, mode: int, size: int, stamp: list[int]) -> FileEntry:
-    size_, mtime, inode, ctime = stamp
-    return FileEntry(FileKind(kind), digest, bool(mode & 0o111), mode, size, (size_, mtime, inode, ctime))
+def _decode_entry(kind: str, digest: str, mode: int, size: int, stamp: str) -> FileEntry:
+    return FileEntry(FileKind(kind), digest, bool(mode & 0o111), mode, size, bytes.fromhex(stamp))
 
 
 def is_cache(path: str) -> bool:
@@ -133,15 +132,15 @@ class LeftOutScanner:
                     else:
                         folders.add(path)
                         queue.append(path)
-                elif child.name != GIT_FOLDER and (entry := make_entry(child.path)):  # in a work tree, it is a file
+                elif child.name != GIT_FOLDER and (entry := make_entry(child.path)):  # in a worktree, it is a file
                     entries[path] = entry
         return LeftOutFiles(entries, frozenset(folders), tuple(sorted(new_folders)))
 
     def _is_new(self, path: str) -> bool:
         if self._known is None or path in self._known or path in self._scope.scanned_folders:
             return False
-        is_run_folder = path.rpartition("/")[0] == self._scope.run_folder != ""
-        return not is_run_folder and _GIT_OBJECTS not in f"{path}/"
+        is_run = path.rpartition("/")[0] == self._scope.runs_folder != ""
+        return not is_run and _GIT_OBJECTS not in f"{path}/"
 
     def _list_folder(self, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """Yield the files and folders that are left out, or may hold such files."""
@@ -162,13 +161,13 @@ class LeftOutScanner:
 
     def _is_run(self, folder: str, names: set[str]) -> bool:
         """Return whether a folder belongs to another run, which may be working."""
-        return bool(folder) and folder.rpartition("/")[0] == self._scope.run_folder != "" and _RUN_MARKER in names
+        return bool(folder) and folder.rpartition("/")[0] == self._scope.runs_folder != "" and _RUN_MARKER in names
 
     def _is_internal(self, folder: str, path: str, name: str) -> bool:
         """Return whether a path is one of git's own, or of the runs."""
         if folder == self._scope.own_folder != "":
             return _matches(_RUN_FILES, name)
-        if folder == self._scope.run_folder != "":
+        if folder == self._scope.runs_folder != "":
             return _matches(_SHARED_FILES, name)
         _, is_inside, inner = f"/{path}".rpartition(f"/{GIT_FOLDER}/")
         return _matches(_GIT_FILES, inner) if is_inside else False

@@ -23,11 +23,11 @@ _CONFIGURATION = PathPatterns((*CONFIGURATION_FILES, *BUILD_FILES))
 
 
 def is_new_test(path: str, start: FileTree) -> bool:
-    """Return whether a path is a new test file, or another file of a new folder, in or below a folder with tests.
+    """Return whether a path is a new test file, or belongs to one.
 
-    A new test file may also be in the root of the project, or in a new folder there. Configuration is no test, except a
-    conftest file in a new folder: only new tests load it, unless a new folder around it is called `test*`, where pytest
-    loads it for all tests.
+    A new test file is in or below a folder with tests, in the root of the project, or in a new folder there. The other
+    files of a new folder below a folder with tests belong to it, except configuration. Of conftest files, only one in a
+    new folder does: new tests alone load it, unless the folder is called `test*`, where pytest loads it for all tests.
     """
     name = PurePosixPath(path).name
     new_folders = _list_new_folders(path, start)
@@ -63,8 +63,8 @@ def select_shadowing_files(
 ) -> FileChanges:
     """Return the added files that are imported in the place of an installed or a sealed module.
 
-    `folders` are those in which sessions search modules. If it is empty, they are unknown: assume every folder that is
-    neither new nor a package.
+    `folders` are the folders in which sessions search modules. If it is empty, they are unknown: assume every folder
+    that is neither new nor a package.
     """
     search_path = [path for path in sys.path if path and not is_in_project(Path(path).resolve(), root.resolve())]
     sealed = {_split_module(path) for path in start.entries if _is_module(path) and is_sealed(path)}

@@ -18,7 +18,7 @@ _PYTHON_SUFFIX = ".py"
 
 @dataclass(frozen=True)
 class ProjectChanges:
-    """The changes of a project since its start, as its last scan shows them."""
+    """The changes of a project since the run began; `allow` stands for its patterns of editable files."""
 
     project: SealedFiles
 
@@ -64,7 +64,7 @@ class ProjectChanges:
         paths = (path for path in self.project.changes.added if path.endswith(_PYTHON_SUFFIX) and is_utf8(path))
         return tuple(dict.fromkeys(find_new_place(path, self.project.start) for path in paths))
 
-    def list_new_tests(self) -> tuple[str, ...]:
+    def list_new_test_modules(self) -> tuple[str, ...]:
         """Return the new files that pytest would collect by their names."""
         return tuple(path for path in self.project.changes.added if is_test_module(path) and is_utf8(path))
 

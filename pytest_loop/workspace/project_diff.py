@@ -206,7 +206,7 @@ def _read_content(path: str, entry: FileEntry | None, read: ReadContent) -> byte
 
 
 def _split_lines(data: bytes) -> list[str]:
-    """Return lines without newlines; only a last line that had none ends with one, as a mark."""
+    """Return the lines without their newlines; only a last line that has none in the file ends with one, as a mark."""
     *lines, last = data.decode("utf-8", "surrogateescape").split("\n")
     return [*lines, f"{last}\n"] if last else lines
 

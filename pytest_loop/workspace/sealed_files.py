@@ -34,8 +34,9 @@ class SealedFiles:
 
     Sealed files stay as they were at the start of the run. With patterns in `allow`, agents may change only files that
     match; all others stay as they were at the start of the step. Edits of the user between two steps are kept, and so
-    are the new files of a session (`session_outputs`). `module_folders` are the folders in which sessions search
-    modules, empty if unknown. `find_shared` returns the files that other runs may change at the same time.
+    are the new files of a session (`session_outputs`). `folder` is the folder of the run, `outputs` are paths that
+    sessions write and that are not watched. `module_folders` are the folders in which sessions search modules, empty if
+    unknown. `find_shared` returns the files that other runs may change at the same time.
     """
 
     def __init__(
@@ -49,8 +50,8 @@ class SealedFiles:
         self.root = root
         self.folder = folder
         self.allow = PathPatterns(allow)
-        run_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
-        self.scope = ScanScope(run_folder)
+        runs_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
+        self.scope = ScanScope(runs_folder)
         self._replace_patterns(sealed, outputs)
         self._listings = FileListings(folder)
         self._archive = ContentArchive(folder / "files.kept")
@@ -95,7 +96,8 @@ class SealedFiles:
 
     def _replace_patterns(self, patterns: Iterable[str], outputs: Iterable[str] = ()) -> None:
         self.sealed = PathPatterns(patterns)
-        self._sealable = PathPatterns(("*", *self.sealed.patterns))  # every path that no pattern unseals
+        # Matches all paths but those that a negated pattern (`!path`) takes out of the seal.
+        self._sealable = PathPatterns(("*", *self.sealed.patterns))
         self.scope = replace(self.scope, sealed=self.sealed, outputs=self.scope.outputs | set(outputs))
 
     def resume(self, listing_hash: str) -> None:
@@ -125,7 +127,7 @@ class SealedFiles:
         self._listings.write_checkpoint(number, self.save_current(), self.start)
 
     def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
-        """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
+        """Restore the files of an iteration; `digest` is the hash of all files that its evaluation recorded."""
         return self.restore_tree(self.find_checkpoint(number, digest))
 
     def find_checkpoint(self, number: int, digest: str) -> FileTree:
@@ -169,7 +171,10 @@ class SealedFiles:
         self.before_step = self.current
 
     def enforce_seal(self, *, read_all: bool = False) -> list[SealFinding]:
-        """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
+        """Undo changes of sealed files and of files outside `allow`; return one finding for each file.
+
+        With `read_all`, compare contents even where size, times and inode are as in the last scan.
+        """
         self._archive.rewrite_if_removed()
         self._listings.rewrite_changed()
         self._scan(read_all=read_all)
@@ -189,7 +194,7 @@ class SealedFiles:
         return findings
 
     def add_module_folders(self, folders: Iterable[str]) -> None:
-        """Add folders in which a later session searched modules, if those of the baseline are known."""
+        """Add folders in which a later session searched modules, unless the folders of the baseline are unknown."""
         if self.module_folders:
             self.module_folders = tuple(sorted({*self.module_folders, *folders}))
 
@@ -198,7 +203,7 @@ class SealedFiles:
         return self.sealed.matches(path) and (bool(self.allow) or not is_new_test(path, self.start))
 
     def _is_honest(self, path: str) -> bool:
-        """Return whether a sealed file differs from the start by honest edits only; False with `allow`."""
+        """Return whether the edits of a sealed file cannot change a verdict; False with `allow`."""
         if self.allow:
             return False
         before, after = self.read_start_content(path), self.read_current_content(path)
@@ -215,13 +220,13 @@ class SealedFiles:
         return tuple(path for path in changes.paths if path not in changes.modified or not self._is_honest(path))
 
     def _select_shadowing(self, changes: FileChanges) -> FileChanges:
-        """Return new files in the place of an installed or sealed module, unless a pattern unseals them."""
+        """Return new files that are imported in the place of a module, unless a pattern takes them out of the seal."""
         allowed = changes.select(self.allow) if self.allow else changes
         shadowing = select_shadowing_files(self.root, self.start, allowed, self.sealed.matches, self.module_folders)
         return shadowing.select(self._sealable)
 
     def _find_forbidden(self) -> FileChanges:
-        """Return the changes outside `allow` in this step: of files of the start, and new files of an agent."""
+        """Return what an agent changed outside `allow` in this step: files from the start of the run, and new ones."""
         if not self.allow:
             return FileChanges()
         changes = compare_trees(self.before_step, self.current).exclude(self.sealed).exclude(self.allow)

@@ -14,7 +14,7 @@ _CLOCK_STEP = 10_000_000  # nanoseconds: times of files lag behind the clock
 
 
 class OutputWatch:
-    """Find the outputs of the second of two sessions before the first edit; the scan `before` precedes both.
+    """Find the outputs of the second of two sessions before the first edit; the scan `before` precedes both sessions.
 
     A file that only the first session wrote is no output: it may be a snapshot that later sessions read.
     """
@@ -36,7 +36,7 @@ class OutputWatch:
         self._project.accept_current()
         changes = compare_trees(self._before, self._project.current).select(self._project.sealed)
         paths = (path for path in (*changes.added, *changes.modified) if not path.endswith(_SOURCE))
-        return {path: read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118
+        return {path: read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118 - many
 
 
 def is_written_since(path: Path, start: int) -> bool:

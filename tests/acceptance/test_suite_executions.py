@@ -80,6 +80,9 @@ def test_long_suite_is_not_repeated_while_a_failure_remains(shop: pytest.Pyteste
     slow = "\n\ndef test_slow():\n    import time\n    time.sleep(3.1)\n"
     known = "\n\nimport pytest\n\n@pytest.mark.skip\ndef test_later(): pass\n\n@pytest.mark.xfail\ndef test_known(): assert 0\n"
     (shop.path / "tests/test_shop.py").write_text(dedent(TESTS) + slow + known)
-    counts = count_executions(shop, tmp_path / "executions")
-    assert counts["test_slow"] == 2, "the baseline and the clean room"
+    (shop.path / "tax.py").write_text("RATE = 2\n\ndef tax(price):\n    return RATE * price\n")
+    (shop.path / "tests/test_tax.py").write_text("from tax import tax\n\ndef test_tax():\n    assert tax(1) == 2\n")
+    counts = count_executions(shop, tmp_path / "executions", "--loop-affected")
+    assert counts["test_slow"] == counts["test_tax"] == 2, "the baseline and the clean room"
+    assert counts["test_nothing"] == 4, "and after each edit of a file that it executes"
     assert counts["test_sum"] == 5, "twice before the first edit, alone after each attempt, and in the clean room"

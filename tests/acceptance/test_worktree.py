@@ -1,4 +1,4 @@
-"""Active runs never edit the same files, or each works in a work tree."""
+"""Active runs never edit the same files, or each works in a worktree."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
     def create(script: str, get_words: str = "", waits: tuple[float, ...] = (0.05, 0.05), **fields: Any) -> ClientAgent:
         path = tmp_path / "client.py"
         path.write_text(dedent(HEAD) + dedent(script))
-        preset = {"program": sys.executable, "checked": "1.0", "format": "codex", "tokens": "run"} | fields
+        preset = {"program": sys.executable, "tested_version": "1.0", "format": "codex", "tokens": "run"} | fields
         preset["start"] = [str(path), *fields.get("start", ())]
         if "resume" in fields:
             preset["resume"] = [str(path), *fields["resume"]]
@@ -388,7 +388,7 @@ def test_a_stop_request_ends_the_wait(client: Client, ask: Ask) -> None:
 
 def test_a_client_that_is_not_installed_is_unavailable(ask: Ask, tmp_path: Path) -> None:
     program = tmp_path / "client"
-    preset = Preset(program=str(program), checked="1", format="codex")
+    preset = Preset(program=str(program), tested_version="1", format="codex")
     message = f"cannot run '{program}': no such command is installed here (pytest-loop agents lists all)"
     with pytest.raises(AgentUnavailableError) as error:
         ClientAgent(preset)

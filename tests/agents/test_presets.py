@@ -67,7 +67,7 @@ def test_a_program_may_be_bundled_with_a_package(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(tmp_path)
 
     def find_program(bundled: str) -> str | None:
-        return Preset(program="no-such-client", bundled=bundled, checked="1", format="codex").find_program()
+        return Preset(program="no-such-client", bundled=bundled, tested_version="1", format="codex").find_program()
 
     assert find_program("bundle_of_one:where") == "/somewhere/client"
     assert find_program("bundle_of_one:nowhere") is None
@@ -104,8 +104,18 @@ def test_installed_clients_have_versions_within_the_timeout(tmp_path: Path, monk
     assert clients["gemini"].path == str(tmp_path / "gemini")
     assert clients["opencode"].path is None
     claude, goose = clients["claude"], clients["goose"]
-    assert (claude.reports_tokens, claude.reports_cost, claude.takes_schema, claude.goes_on) == (True, True, True, True)
-    assert (goose.reports_tokens, goose.reports_cost, goose.takes_schema, goose.goes_on) == (True, False, False, True)
+    assert (claude.reports_tokens, claude.reports_cost, claude.takes_schema, claude.can_resume) == (
+        True,
+        True,
+        True,
+        True,
+    )
+    assert (goose.reports_tokens, goose.reports_cost, goose.takes_schema, goose.can_resume) == (
+        True,
+        False,
+        False,
+        True,
+    )
 
 
 def test_a_strict_schema_requires_every_key_and_allows_no_other() -> None:

@@ -11,7 +11,7 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.presets import Preset
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.cli.start import Start
+from pytest_loop.cli.start import StartCommand
 from pytest_loop.errors import NothingToJudgeError, StateError
 from pytest_loop.run.console import Console
 from pytest_loop.settings.options import (
@@ -28,14 +28,14 @@ GOOD = WorkspaceSettings(artifact="good.md")
 YES = StartSettings(task="Write a guide", alias="guide", yes=True)
 
 
-def make_start(project: Path, **groups: Any) -> tuple[Start, io.StringIO]:
+def make_start(project: Path, **groups: Any) -> tuple[StartCommand, io.StringIO]:
     """Return an invocation whose document passes already, so that no agent is needed."""
     (project / "good.md").write_text("# Guide\nNote\n")
     plugins = pytest.PytestPluginManager()
     plugins.add_hookspecs(hookspecs)
     stream = io.StringIO()
     settings = make_default_settings(project, **{"judging": COLD, "workspace": GOOD, "start": YES, **groups})
-    return Start(settings, plugins.hook, Store(project), Console(stream)), stream
+    return StartCommand(settings, plugins.hook, Store(project), Console(stream)), stream
 
 
 def test_run_that_passes_writes_its_results(project: Path) -> None:

@@ -105,6 +105,30 @@ def test_only_failures_of_a_long_suite_are_repeated_until_they_pass(
     assert ([result.id for result in evaluation.failed], evaluation.not_repeated, selections) == expected
 
 
+@pytest.mark.parametrize(
+    ("reach", "expected"),
+    [
+        ({}, [(RED,)]),
+        ({BLUE: frozenset({"shop.py"}), KIND: frozenset({"tests/test_shop.py"})}, [(RED, BLUE)]),
+        ({BLUE: frozenset({"other.py"})}, [()]),
+    ],
+    ids=["unknown", "of a test", "of no test"],
+)
+def test_tests_that_execute_an_edited_file_run_with_the_failures(
+    make_shop: MakeShop, reach: dict[str, frozenset[str]], expected: list[tuple[str]]
+) -> None:
+    run = make_shop(rules=make_rules(RED, BLUE, KIND, phase="A"))
+    (run.root / "shop.py").write_text("kind blue")
+    before = evaluate(run)
+    run.session.orders.clear()
+    run.context.affected_tests.reach = reach
+    (run.root / "shop.py").write_text("kind, not the other")
+    evaluation = run.make_step(evaluation=before).make_evaluator().evaluate()
+    assert [order.selected for order in run.session.orders] == expected
+    assert all(order.records_reach is bool(reach) for order in run.session.orders)
+    assert (BLUE in {result.id for result in evaluation.failed}) is bool(reach)
+
+
 @pytest.mark.parametrize("change", [{"void": True}, {"phase": "B"}], ids=["void", "another phase"])
 def test_a_long_suite_runs_as_a_whole_if_its_last_evaluation_does_not_count(
     make_shop: MakeShop, change: dict[str, object]

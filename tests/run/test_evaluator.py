@@ -301,7 +301,7 @@ def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: Sm
     evaluation = evaluate(run)
     *_, last = run.session.orders
     new_test = str(project.root / "test_new.py")
-    assert (last.only, run.session.orders[0].left_out) == ((new_test,), (new_test,))
+    assert (last.only, run.session.orders[0].excluded) == ((new_test,), (new_test,))
     assert evaluation.passed
     assert evaluation.new_tests is not None
     assert (evaluation.new_tests.total, evaluation.new_tests.failing) == (1, ())
@@ -310,7 +310,7 @@ def test_new_tests_run_apart_after_the_others_pass(project: SealedFiles, run: Sm
 def test_new_file_whose_name_is_not_utf8_is_in_no_order(run: SmallRun) -> None:
     Path(os.fsdecode(os.fsencode(run.root) + b"/test_\xff.py")).touch()
     evaluate(run)
-    assert run.session.orders[0].left_out == ()
+    assert run.session.orders[0].excluded == ()
 
 
 def test_changed_doctest_makes_the_evaluation_void(project: SealedFiles, run: SmallRun) -> None:

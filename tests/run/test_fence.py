@@ -49,7 +49,7 @@ def test_without_a_tool_there_is_no_fence(tmp_path: Path) -> None:
 
 
 def test_sealed_files_state_and_environment_are_read_only(tmp_path: Path) -> None:
-    fence = RunFence(BUBBLEWRAP, sealed=("tests/", "conftest.py"), fixed=("/env",), state_folder=f"{tmp_path}/.loop")
+    fence = RunFence(BUBBLEWRAP, sealed=("tests/", "conftest.py"), fixed=("/env",), runs_folder=f"{tmp_path}/.loop")
     names = [f"{tmp_path}/{name}" for name in (".loop", "conftest.py", "tests")]
     assert list_mounts(fence, tmp_path) == [Mount(path, "ro") for path in ("/env", *names)]
     open_state = [Mount(path, "ro") for path in ("/env", *names[1:])]
@@ -58,7 +58,7 @@ def test_sealed_files_state_and_environment_are_read_only(tmp_path: Path) -> Non
 
 def test_a_workspace_inside_of_the_state_is_writable_but_for_its_sealed_files(tmp_path: Path) -> None:
     candidate = tmp_path / ".loop" / "shop" / "candidate-1"
-    fence = RunFence(BUBBLEWRAP, sealed=("tests/",), state_folder=f"{tmp_path}/.loop")
+    fence = RunFence(BUBBLEWRAP, sealed=("tests/",), runs_folder=f"{tmp_path}/.loop")
     assert list_mounts(fence, candidate) == [
         Mount(f"{tmp_path}/.loop", "ro"),
         Mount(str(candidate), "rw"),
@@ -163,7 +163,7 @@ def test_plan_knows_sealed_files_writes_and_opened_paths(project: SealedFiles, t
     fence = plan_fence(settings, tmp_path / ".loop", project, make_state().replace(seal=seal))
     assert fence.sealed == ("test_shop.py",)
     assert fence.opened == (os.path.realpath(tmp_path / "env"), "/opened", "/outside")
-    assert fence.state_folder == os.path.realpath(tmp_path / ".loop")
+    assert fence.runs_folder == os.path.realpath(tmp_path / ".loop")
     assert os.path.realpath(sys.executable) in fence.fixed
 
 

@@ -1,4 +1,4 @@
-"""Runs that may edit the same files are refused, and the change in a work tree becomes a branch."""
+"""Runs that may edit the same files are refused, and the change in a worktree becomes a branch."""
 
 from __future__ import annotations
 

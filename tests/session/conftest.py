@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -44,12 +45,12 @@ class Project:
         path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         return path
 
-    def run_session(self, *extra: str, is_warm: bool = True) -> SessionResult:
+    def run_session(self, *extra: str, is_warm: bool = True, **order: Any) -> SessionResult:
         launcher = self.launcher if is_warm else ColdLauncher()
         session = SubprocessSession(
             self.arguments, self.path, self.timeout, os.environ, lambda _data: None, launcher=launcher
         )
-        return session.evaluate(SessionOrder(), *extra)
+        return session.evaluate(SessionOrder(**order), *extra)
 
     def find_outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
         """Run a session, and return the outcome of each test and of each module that cannot be imported."""

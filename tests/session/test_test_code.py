@@ -17,6 +17,7 @@ HONEST = """
     import unittest
 
     import pytest
+    from hypothesis import given, strategies
 
     def twice(function):
         @functools.wraps(function)
@@ -33,11 +34,25 @@ HONEST = """
         text = f"{value} of 1000"
         assert text.endswith("1000"), (lambda: "a message")()
 
+    def test_computed_constants():
+        assert -5 < min(-3, 4) == 1 - 4
+        assert {"a": [60 * 60, -7][-1]}["a"] == -7, -8
+        assert "long " + "text" in ["long text"]
+        assert 2 ** 3 - 1 == 0x7 and not -1 == +1
+
     @twice
     def test_decorated():
         assert 1 + 1 == 2
 
+    @given(strategies.integers())
+    def test_property(number):
+        assert number + 0 == number
+
     class TestInClass:
+        @given(text=strategies.text())
+        def test_property(self, text):
+            assert text + "end" != text
+
         def test_method(self):
             assert [x for x in "abc"] == ["a", "b", "c"]
 
@@ -84,6 +99,12 @@ def test_replaced_test_is_found(find: object, pytester: pytest.Pytester, replace
     pytester.makepyfile(product=PRODUCT)
     text = f"def test_it():\n    assert 'some text' == 'another text'\n\n{replacement}\n"
     assert find(text) == ["test_it.py::test_it"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("constants", [(None, 6, 5), (None, -6)], ids=["another operand", "another result"])
+def test_replaced_constant_of_an_assertion_is_found(find: object, constants: tuple[object, ...]) -> None:
+    replacement = f"test_it.__code__ = test_it.__code__.replace(co_consts={constants!r})"
+    assert find(f"def test_it():\n    assert int() == -7\n\n{replacement}\n") == ["test_it.py::test_it"]  # type: ignore[operator]
 
 
 def test_unreadable_file_has_no_functions(find: object, pytester: pytest.Pytester) -> None:

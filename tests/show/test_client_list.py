@@ -11,14 +11,24 @@ OURS = "built in: builtin, which needs no model and repairs Python code"
 def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
     clients = [
         Client(
-            name="codex", checked="0.163.0", path="/bin/codex", version="0.163.0", reports_tokens=True, goes_on=True
+            name="codex",
+            tested_version="0.163.0",
+            path="/bin/codex",
+            version="0.163.0",
+            reports_tokens=True,
+            can_resume=True,
         ),
         Client(
-            name="claude", checked="2.1.325", path="/bin/claude", version="2.2.0", reports_cost=True, takes_schema=True
+            name="claude",
+            tested_version="2.1.325",
+            path="/bin/claude",
+            version="2.2.0",
+            reports_cost=True,
+            takes_schema=True,
         ),
-        Client(name="goose", checked="1.34.0", path="/bin/goose"),
-        Client(name="aider", checked="0.86.2"),
-        Client(name="qwen", checked="0.24.4"),
+        Client(name="goose", tested_version="1.34.0", path="/bin/goose"),
+        Client(name="aider", tested_version="0.86.2"),
+        Client(name="qwen", tested_version="0.24.4"),
     ]
     assert list(render_client_lines(clients)) == [
         "codex   0.163.0: tokens, resumes its conversation",
@@ -31,6 +41,8 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
 
 def test_no_missing_line_if_all_clients_are_installed() -> None:
     assert list(
-        render_client_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
+        render_client_lines(
+            [Client(name="aider", tested_version="0.86.2", path="/a", version="0.86.2", reports_cost=True)]
+        )
     ) == ["aider  0.86.2: cost", OURS]
     assert list(render_client_lines([])) == [OURS]

@@ -254,7 +254,7 @@ def test_oldest_texts_are_omitted_if_there_is_no_room() -> None:
     assert data["rules"][0]["says"] == [-1, 1, 2, 1, 1, 1, 0, 1]
     assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, OMITTED]
     iterations = build_timeline(story.events, (), DiffRenderer(room=4))
-    assert [each.edits[0].diff.is_left_out for each in iterations] == [False, False, True, True, True]
+    assert [each.edits[0].diff.is_omitted for each in iterations] == [False, False, True, True, True]
 
 
 # -- edits, reports, cost

@@ -24,7 +24,7 @@ def test_cases_are_sorted_without_duplicates(open_workload: OpenWorkload) -> Non
         Case("cases/a.txt", "out/cases/a.txt", "expected/a.txt"),
         Case("cases/b.txt", "out/cases/b.txt", "expected/b.txt"),
     )
-    assert workload.artifacts == ("prompt.md",)
+    assert workload.editable_files == ("prompt.md",)
 
 
 def test_folders_and_hidden_files_are_not_cases(open_workload: OpenWorkload) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import clean_room
-from pytest_loop.workspace.clean_room import CleanRoom, put_back
+from pytest_loop.workspace.clean_room import CleanRoom
+from pytest_loop.workspace.clean_room_journal import put_back
 from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.workspace.conftest import Write
 

@@ -78,7 +78,7 @@ def test_sealed_paths(
     seal: Seal, patterns: tuple[str, ...], written: tuple[str, ...] | None, expected: tuple[str, ...]
 ) -> None:
     sealed = select_read_only_paths(seal(*patterns), written)
-    assert (sealed.paths, sealed.left_out) == (expected, 0)
+    assert (sealed.paths, sealed.omitted_count) == (expected, 0)
 
 
 def test_python_files_stay_writable_for_a_formatter(seal: Seal) -> None:
@@ -97,7 +97,7 @@ def test_number_of_paths_is_limited_and_folders_come_first(seal: Seal) -> None:
     files = [*(f"src/p{number}/conftest.py" for number in range(5)), "src/p1/code.py", "tests/data.txt", "conftest.py"]
     sealed = select_read_only_paths(seal(files=files), (), limit=3)
     assert sealed.paths == ("tests/", "conftest.py", "src/p0/conftest.py")
-    assert sealed.left_out == 4
+    assert sealed.omitted_count == 4
 
 
 def test_caches_of_tools_are_found_in_sealed_folders(project: Path) -> None:

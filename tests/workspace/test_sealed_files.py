@@ -91,7 +91,7 @@ def test_new_tests_stay_beside_sealed_ones(root: Path, project: SealedFiles) -> 
     ]
     assert all((root / name).exists() for name in new)
     changes = ProjectChanges(project)
-    assert changes.list_new_tests() == ("test_new.py", "tests/test_new.py", "tests/unit/test_new.py")
+    assert changes.list_new_test_modules() == ("test_new.py", "tests/test_new.py", "tests/unit/test_new.py")
     assert changes.list_new_places() == ("test_new.py", "tests/test_new.py", "tests/unit")
 
 

@@ -58,7 +58,8 @@ def build_prompt(
     """Return the prompt of a step; `rule_ids` are the rules that PREPARE makes checks for.
 
     `gate` is the text that precedes all work; `fence` names the tool that keeps sealed files read-only. Text that the
-    user did not write (critique, lessons, artifact, context of the project) is fenced as data.
+    user did not write (critique, lessons, artifact, context of the project) stands between lines with the `nonce`, a
+    random text, which mark it as data.
     """
 
     def mark_as_data(text: str) -> str:

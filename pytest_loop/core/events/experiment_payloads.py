@@ -44,7 +44,7 @@ class CalibrationDone(StepPayload):
 
 
 class MeasurementDone(EvaluationDone):
-    """An evaluation in which every rule is a case."""
+    """An evaluation in which every rule is a case; `metrics` are the numbers of cases in words."""
 
     markers = ("measurement",)
     measurement: Measurement
@@ -98,7 +98,7 @@ class RegressionDetected(Payload):
 
 
 class PlateauReached(Payload):
-    """Measurements without progress; `next_agent` composes from here on, if the ladder has another one."""
+    """Measurements without progress; `next_agent` composes from here on, if the run has another one."""
 
     kind = Kind.PLATEAU_REACHED
     flat: int

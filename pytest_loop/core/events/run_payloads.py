@@ -50,7 +50,7 @@ class OtherPayload(Payload):
 class StepPayload(Payload):
     """The fields of every step: its agent, the cost, the time, the lessons in the prompt, and edits put back.
 
-    `prompt` and `answer` are those of the last request, shortened.
+    `prompt` and `answer` belong to the last request, and are shortened.
     """
 
     agent: str = ""
@@ -91,7 +91,7 @@ class PlanCreated(StepPayload):
 class AcceptanceTestsPrepared(StepPayload):
     """Tests or rules that an agent wrote for the task before the work, and that are sealed now.
 
-    `paths` are their files, `arguments` those that sessions do not collect otherwise.
+    `paths` are their files, `arguments` the files that sessions collect only if they are named.
     """
 
     kind = Kind.TESTS_PREPARED
@@ -105,7 +105,7 @@ class AcceptanceTestsPrepared(StepPayload):
 
 
 class CandidateResult(Value):
-    """The result of one of several candidates for an edit."""
+    """The result of one of several candidates for an edit: whether it was `kept`, and how many `lines` it changed."""
 
     candidate: int
     agent: str

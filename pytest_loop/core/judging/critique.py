@@ -32,7 +32,10 @@ def build_critique(
     tokens: int = MAX_TOKENS,
     review: Review | None = None,
 ) -> Critique:
-    """Choose the issues of an evaluation: rules with one cause are one issue; warnings only if nothing blocks."""
+    """Choose the issues of an evaluation: rules with one cause are one issue; warnings only if nothing blocks.
+
+    `tokens` limits the length of the critique in a prompt.
+    """
     rules = criteria.by_id
     unmet = sorted(_find_unmet(evaluation, rules), key=lambda result: _rank_importance(rules[result.id]))
     groups = group_by_cause(unmet, MAX_ISSUES)

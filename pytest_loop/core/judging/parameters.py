@@ -11,7 +11,7 @@ Piece = TypeVar("Piece")
 def match_parameters(expected: Iterable[str], evidence: Mapping[str, list[Piece]]) -> dict[str, list[Piece]]:
     """Return the evidence, in which all new keys of a test stand in for each of its missing expected keys.
 
-    A key is that of a rule, and ends with the parameters of its test in brackets.
+    A key names a rule, and ends with the parameters of a test in brackets.
     A test that now has fewer parameters than expected gets no substitute: a failing one may have been removed.
     """
     actual_by_test = _group_by_test(evidence)

@@ -89,7 +89,7 @@ def _add_test_rules(plan: SessionPlan, rules: tuple[Rule, ...]) -> SessionPlan:
 
 
 def add_guards(plan: SessionPlan, suite: SessionPlan, exempt: Collection[str] = ()) -> SessionPlan:
-    """Return the plan with each test that only the suite has as a guard, except the tests in `exempt`."""
+    """Return the plan with all other tests of the suite as guards, except the tests in `exempt`."""
     goals = {f"{criteria.source}::{rule.id}" for criteria in plan.criteria for rule in criteria.rules}
     tests = next((criteria for criteria in suite.criteria if criteria.source == TESTS_SOURCE), None)
     names = [rule.id for rule in tests.rules if f"{TESTS_SOURCE}::{rule.id}" not in goals] if tests else []
@@ -104,10 +104,10 @@ def add_guards(plan: SessionPlan, suite: SessionPlan, exempt: Collection[str] = 
 def apply_baseline(
     criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
 ) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
-    """Relax rules that two evaluations of the same files do not decide, and drop guards that did not pass both.
+    """Relax rules on which two evaluations of the same files disagree, and drop guards that did not pass both.
 
     A rule with different outcomes becomes a warning; one that was twice skipped or expected to fail is only tracked.
-    Return the criteria, the ids of the former rules, and the ids of the latter.
+    Return the criteria, the ids of the rules with different outcomes, and the ids of the tracked ones.
     """
     undecided = (Outcome.SKIPPED, Outcome.XFAILED)
     remaining = [rule for rule in criteria.rules if not rule.guard or _has_passed(rule, first, second)]
@@ -126,7 +126,7 @@ def _has_passed(rule: RunRule, *baselines: Mapping[str, Outcome]) -> bool:
 
 
 def plan_steps(rules: Iterable[Rule], unmet: frozenset[str]) -> tuple[str, ...]:
-    """Plan three to five short steps, one for each group of unmet rules; without unmet rules, of all rules."""
+    """Plan three to five short steps, one for each group of unmet rules, or of all rules if none is unmet."""
     groups: dict[str, list[Rule]] = {}
     for rule in rules:
         if not unmet or rule.id in unmet:

@@ -67,7 +67,7 @@ def _find_worst(pieces: Sequence[Evidence]) -> Evidence:
 
 
 def apply_custom_score(criteria_score: CriteriaScore, compute_score: Callable[..., float | None]) -> CriteriaScore:
-    """Replace the score by that of the hook `compute_score`, unless it returns None."""
+    """Replace the score by what the hook `compute_score` returns, unless this is None."""
     verdicts = {result.rule.id: result.verdict for result in criteria_score.results}
     score = compute_score(rules=[result.rule for result in criteria_score.results], verdicts=verdicts)
     return criteria_score if score is None else replace_score(criteria_score, score)

@@ -61,7 +61,7 @@ def _count_same_errors(state: RunState) -> int:
 
 
 def _count_since(state: RunState, since: int) -> int:
-    """Count the iterations since one of them, without those of earlier agents."""
+    """Count the iterations from `since` to the last one, without the iterations of earlier agents."""
     return max(0, state.iteration - max(since, state.progress.agent_since) + 1)
 
 

@@ -47,7 +47,7 @@ def find_put_back_edits(findings: Iterable[SealFinding]) -> dict[str, str]:
 
 
 def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:
-    """Return the hash of the judged artifact; it is not the last known hash if a person edited the artifact since."""
+    """Return the hash of the judged artifact; it differs from the last known hash if a person edited the artifact."""
     current = state.progress.artifact_hash
     is_same = current.startswith(evaluation.artifact_hash)
     return current if is_same else evaluation.artifact_sha256 or evaluation.artifact_hash

@@ -54,7 +54,7 @@ _COMMANDS = {
 }
 
 
-class IllegalTransition(Exception):  # noqa: N818 - the table's own word
+class IllegalTransition(Exception):  # noqa: N818 - a term of state machines
     """An event that cannot happen where the run stands: a bug, or a history that was edited."""
 
     def __init__(self, state: RunState, event: Event, reason: str) -> None:
@@ -114,13 +114,13 @@ class Machine(ABC, Generic[State]):
     def list_applicable_rows(self, state: State) -> tuple[StopRow, ...]:
         """Return the reasons that may end the run at its current place.
 
-        All may after an evaluation that no person has answered; elsewhere only interruptions, and after REFINE also
-        reasons with `is_after_edit`.
+        After an evaluation that no person has answered, all of them apply; elsewhere only interruptions, and after
+        REFINE also reasons with `is_after_edit`.
         """
         if state.current_step is Place.CRITIQUE and not state.is_ready_for_b and not state.is_answered:
             return self.rows
         if state.current_step is Place.CRITIQUE and not state.criteria.has_phase_b:
-            return ()  # the switch to B decides at once, without an evaluation
+            return ()  # the switch to phase B decides at once, without an evaluation
         return tuple(row for row in self.rows if row.is_interruption or (state.is_refined and row.is_after_edit))
 
     def list_due_commands(self, state: State) -> tuple[Command, ...]:
@@ -162,7 +162,7 @@ class Machine(ABC, Generic[State]):
         return payload.kind in ANYWHERE or payload.kind in [command.kind for command in self.list_due_commands(state)]
 
     def _is_confirmed(self, row: StopRow, state: State) -> bool:
-        """Return whether a reason holds right after an evaluation, whether or not an earlier row holds too."""
+        """Return whether the last evaluation confirms a reason, even if a reason of higher precedence holds too."""
         return row in self.rows and state.current_step is Place.CRITIQUE and row.holds(state)
 
     def _explain_refusal(self, state: State, event: Event) -> str:

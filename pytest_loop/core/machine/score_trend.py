@@ -43,7 +43,7 @@ def classify_trajectory(scores: Sequence[float]) -> Trajectory | None:
 def compute_last_changes(scores: Sequence[float]) -> tuple[float, ...]:
     """Return the last two changes, each relative to the score before it; empty if there are too few scores.
 
-    They have no sign: a small loss is as flat as a small gain. A rise from zero is infinite.
+    The changes have no sign: a small loss is as flat as a small gain. A rise from zero is infinite.
     """
     last = scores[-MIN_SCORES:]
     return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == MIN_SCORES else ()

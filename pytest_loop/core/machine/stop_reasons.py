@@ -52,6 +52,7 @@ class StopRow:
     - `restarts_breakers`: whether a continued run counts repetitions from zero.
     - `is_interruption`, `is_after_edit`: whether it may end a run anywhere, or also after REFINE; every reason may
       after an evaluation.
+    - `in_runs`, `in_experiments`: where the reason applies.
     """
 
     reason: Reason

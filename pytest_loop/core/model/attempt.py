@@ -21,6 +21,7 @@ class Attempt(Value):
     - `rewritten`, `rewrites`: the file that an agent wrote most often, and how often.
     - `message`: the message of the first rule that does not pass.
     - `open`, `unmet`: the names of the first rules that do not pass, and the number of all rules that do not.
+    - `fixed`, `broken`: the numbers of rules that began and ceased to pass.
     - `failing`: all rules that do not pass; only the last attempt keeps them.
     - `same_since`: the iteration since which the same rules do not pass.
     """

@@ -20,7 +20,10 @@ class Complaint(Value):
 
 
 class RuleResult(Value):
-    """The verdict of one rule in one evaluation; `more` counts the findings that were not stored."""
+    """The verdict of one rule in one evaluation; `more` counts the findings that were not stored.
+
+    Failures with the same cause have the same `signature`.
+    """
 
     id: str
     verdict: Verdict
@@ -31,7 +34,7 @@ class RuleResult(Value):
 
 
 class SealFinding(Value):
-    """One sign that the judge was tampered with."""
+    """One sign of tampering, of a kind that `core/judging/tampering.py` lists."""
 
     kind: str
     path: str = ""
@@ -40,15 +43,17 @@ class SealFinding(Value):
 
 
 class Seal(Value):
-    """The sealed files of a run, and the state of its tests before the first edit.
+    """The sealed files of a run, and the state of the tests before the first edit.
 
-    - `files`, `start_digest`: the hash of the list of all files, and that of their contents.
+    - `patterns`: patterns of the sealed files.
+    - `allow`: patterns of the only files that may be edited; if empty, all unsealed files may.
+    - `files`, `start_digest`: hashes of the list of all files, and of their contents.
     - `site`: the hash of the modules that every interpreter loads first.
-    - `plugins`: those of the sessions before the first edit; None until there was such a session.
+    - `plugins`: the plugins of the sessions before the first edit; None until there was such a session.
     - `unstable`, `unjudged`: rules that differed between two baselines, or were skipped or expected to fail.
     - `outputs`: files that sessions write, and that are not sealed.
     - `guard_seconds`, `session_seconds`: how long all guards took, and one session.
-    - `replaced_tests`: tests whose code is generated, and not that of their file.
+    - `replaced_tests`: tests whose code is generated, and not found in their file.
     - `interference`: how code under test changed its sessions: a path, which may be empty, and a sentence.
     - `ignored`: source files that git ignores.
     - `test_counts`: by rule, how many tests its command ran.
@@ -58,7 +63,7 @@ class Seal(Value):
     - `doctest_sources`: modules of the product whose examples must stay.
     - `module_folders`: folders of the project in which sessions search modules.
     - `outer`: hashes of configuration outside of the project; None if unknown.
-    - `left_out`: the hash of the list of files that no scan lists.
+    - `left_out`: the hash of the list of files that scans leave out (caches, environments, files that git ignores).
     - `taken_at`: when the baseline was taken, in nanoseconds.
     - `build`: the command that compiles the product.
     """
@@ -196,7 +201,10 @@ class Novelty(str, Enum):
 
 
 class Issue(Value):
-    """One thing to fix: a rule that does not pass; `others` counts the rules with the same cause, `also` names some."""
+    """One thing to fix: a rule that does not pass; `others` counts the rules with the same cause, `also` names some.
+
+    `lines` explain the failure. The rule failed `times` iterations in a row with the same message.
+    """
 
     rule_id: str
     problem: str

@@ -192,7 +192,7 @@ class Criteria(Value):
 
 
 class SessionPlan(Value):
-    """The plan of a session.
+    """The rules that a session judges, and the items that decide them.
 
     - `criteria`, `items`: all rules, and the keys of rules (`source::id`) of each selected item.
     - `checks`: the checks of rule files as they are written there, by key.
@@ -200,7 +200,7 @@ class SessionPlan(Value):
     - `command_files`: files that commands name; they may belong to the product.
     - `documents`: the sources whose checks can read a document, with the path that each names, or an empty text.
     - `obstacles`: why checks cannot be carried out here, as far as that is known without running them.
-    - `replaced_tests`: test functions whose code is not that of their source file.
+    - `replaced_tests`: test functions whose code is not found in their source file.
     - `doctest_sources`: modules whose only tests are in their docstrings.
     - `shards`: the items of each shard of a divided session.
     """

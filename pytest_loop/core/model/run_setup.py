@@ -24,7 +24,7 @@ class Limits(Value):
 
 
 class Breakers(Value):
-    """The thresholds of automatic stops; 0 turns one off."""
+    """The thresholds of automatic stops, which `core/machine/breakers.py` defines; 0 turns one off."""
 
     stuck: int = 5
     same_error: int = 3
@@ -78,10 +78,10 @@ class Origin(Value):
 class Setup(Value):
     """The decisions from before the run began; only limits are raised later.
 
-    With `is_unsigned`, another machine or tool may have written the history before the run was resumed.
-    With `edits_first`, an agent works before the first evaluation: every rule passes already, and must keep passing.
-    With `work_seal`, an agent first writes tests for the task and may change nothing else; this seal is for the work
-    that follows. `written_tests` are the files of these tests.
+    `inferred_rules` is the text of the rule file that was inferred. With `is_unsigned`, another machine or tool may
+    have written the history before the run was resumed. With `edits_first`, an agent works before the first evaluation:
+    every rule passes already, and must keep passing. With `work_seal`, an agent first writes tests for the task and may
+    change nothing else; this seal is for the work that follows. `written_tests` are the files of these tests.
     """
 
     target: Target = Target.ARTIFACT

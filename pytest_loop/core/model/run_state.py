@@ -146,7 +146,10 @@ _GROUPS: dict[str, type[Value]] = {"setup": Setup, "progress": Progress, "signal
 
 
 class RunState(Value):
-    """The state that the events of a run lead to; other tools of the format share the fields before `setup`."""
+    """The state that the events of a run lead to; other tools of the format share the fields before `setup`.
+
+    `stagnation_count` is the number of evaluations in a row without a gain on `last_score`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 

@@ -16,12 +16,13 @@ class SessionOrder(Value):
     - `judge_address`, `judge_key`: where the session sends questions for the judge.
     - `can_reuse`: whether `cached_evidence` may hold earlier evidence for rules whose inputs are unchanged.
     - `can_stop_early`: whether the session may stop at a failure.
-    - `left_out`: files and folders in which nothing is collected; `only`: the only files to collect, empty for all.
+    - `excluded`: files and folders in which nothing is collected; `only`: the only files to collect, empty for all.
     - `selected`: the only items that run, or the files of these items; empty for all.
     - `is_deciding`: whether the session may end the run as a success, and therefore starts in a new interpreter.
     - `durations`, `failed_before`: facts that decide the order of items.
     - `shard`: the number of the judged shard, and how many there are.
     - `trials`: the results of trials that workers carried out, as JSON, by their requests.
+    - `records_reach`: whether the session records which files each test executes.
     - `columns`: the width of the terminal that shows the session's output; 0 if it is not shown.
     """
 
@@ -35,7 +36,7 @@ class SessionOrder(Value):
     canary: str = ""
     can_reuse: bool = False
     can_stop_early: bool = False
-    left_out: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     selected: tuple[str, ...] = ()
     is_deciding: bool = False
@@ -44,4 +45,5 @@ class SessionOrder(Value):
     cached_evidence: dict[str, Any] = Field(default_factory=dict)
     shard: tuple[int, int] | None = None
     trials: dict[str, str] = Field(default_factory=dict)
+    records_reach: bool = False
     columns: int = 0

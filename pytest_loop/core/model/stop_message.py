@@ -9,10 +9,10 @@ ALLOW = "{}"
 
 
 class Message(NamedTuple):
-    """A message that an agent wants to stop; `is_repeated` if a hook has just kept the agent from stopping.
+    """A message that an agent wants to end its conversation (`session`); `is_repeated` if a hook has just refused.
 
-    `wants_followup` if the client continues only with a message of the user, as Cursor does; `wants_event` if it reads
-    the decision only below the name of the event, as local chats of VS Code do.
+    `wants_followup` if the client continues only with a message of the user, as Cursor does; `wants_event` if the
+    client reads the decision only below the name of the event, as local chats of VS Code do.
     """
 
     session: str = ""

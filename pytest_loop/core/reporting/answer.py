@@ -24,7 +24,8 @@ def build_answer(
 ) -> LimitsRaised:
     """Return the payload of an answer; it raises used-up limits for one more iteration, unless `limits` sets them.
 
-    After UNCONFIRMED, a plain yes only confirms the rules that wait for it; without any, it only reopens the run.
+    After UNCONFIRMED, a plain yes confirms the rules that wait for confirmation; if none does, the run reopens
+    unchanged.
     """
     if state.stop.reason == Reason.UNCONFIRMED.value and text.strip().lower() in YES:
         assumed = state.evaluation.assumptions if state.evaluation else ()
@@ -52,7 +53,7 @@ def _list_offered(state: RunState) -> tuple[Alternative, ...]:
 
 
 def is_recorded(state: RunState, text: str) -> bool:
-    """Return whether a running run's last answer, after the last evaluation, is this one: the run crashed after it."""
+    """Return whether the run has recorded this answer already and crashed before its next evaluation."""
     alternative = find_alternative(state, text)
     answer = alternative.text if alternative else text.strip()
     return not state.is_over and state.is_answered and state.signals.answers[-1].text == answer

@@ -36,7 +36,7 @@ class Verification(str, Enum):
 
 
 class Comparison(Value):
-    """The first sound iteration of the phase, and the change of quality since then."""
+    """The first iteration of the phase with a score that counts, and the change of quality since then."""
 
     iteration_number: int
     quality_delta: float
@@ -153,7 +153,7 @@ def _find_snapshot(state: RunState, iteration: int, evaluation: Evaluation) -> s
 def _add_costs(
     record: IterationRecord, usage: Usage, seconds: float, earlier: IterationRecord | None
 ) -> IterationRecord:
-    """Return the record with usage and time, added to those of `earlier`, a record of the same iteration."""
+    """Return the record with usage and time, added to what `earlier` has, a record of the same iteration."""
     if earlier:
         usage = usage.plus(Usage(tokens=earlier.tokens_used, cost_usd=earlier.token_cost_usd))
         seconds += earlier.execution_time_ms / 1000

@@ -50,6 +50,6 @@ def _escape(char: str) -> str:
 
 
 def fence_text(text: str, nonce: str) -> str:
-    """Put a text into a fence that marks it as data; remove the nonce from it, so that it cannot close the fence."""
+    """Put a text between two lines with a nonce that mark it as data; remove the nonce from the text itself."""
     inside = re.sub(re.escape(nonce), "[...]", text, flags=re.IGNORECASE) if nonce else text
     return f"<<<data {nonce}\n{inside}\n{nonce} data>>>"

@@ -1,4 +1,4 @@
-"""The analysis that a composer returns, with a root cause and three options, and the check of its answer."""
+"""The analysis by a composer (an agent that proposes edits): a root cause and three options, and its validation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _parse_confidence(value: Any) -> Any:
 
 
 class EditOption(Value):
-    """One way to fix the root cause: its mechanism, the edit, and the cases that it improves or breaks."""
+    """One way to fix the root cause: replace the text `current` by `proposed`, which improves or breaks cases."""
 
     name: NonEmptyText
     mechanism: StrippedText = ""

@@ -30,6 +30,7 @@ class Experiment(Value):
     - `edit`, `tried`: the last edit, and all edits.
     - `analysis`, `files`: the analysis of the last measurement, and the hashes of the files that it is about.
     - `decision`, `regression`, `plateau`: the decisions about the last measurement.
+    - `artifacts`: the files that may be edited.
     - `settled`: the iteration of the last plateau at which it was decided to continue; -1 if there was none.
     """
 

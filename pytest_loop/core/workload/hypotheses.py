@@ -28,7 +28,7 @@ class Truth(str, Enum):
 
 
 class Hypothesis(Value):
-    """The predicted effect of an edit: its mechanism, and the cases it improves; empty for the baseline."""
+    """The predicted effect of an edit: its mechanism, the cases that improve (`prediction`), and those it regresses."""
 
     iteration: int
     theory: str
@@ -42,7 +42,7 @@ class HypothesisOutcome(Value):
     """The verdict of a measurement on a hypothesis.
 
     `improved` and `missed` are the predicted cases that improved, and those that did not. `regressions` are all cases
-    that regressed: `guards` are the guards among them, `unexpected` those that the hypothesis did not name.
+    that regressed: `guards` are the guards among them, `unexpected` the cases that the hypothesis did not name.
     """
 
     iteration: int
@@ -115,7 +115,7 @@ def form_hypothesis(analysis: Analysis, decision: OptionDecision, iteration: int
 
 
 class ExperimentMode(Value):
-    """A style of experiments; its texts are parts of the composer's prompt."""
+    """A style of experiments, with texts for the composer's prompt; some styles accept cases that became worse."""
 
     role: str
     focus: str
@@ -212,7 +212,8 @@ def decide_on_plateau(
 ) -> OnPlateau | None:
     """Return the action at a plateau; None if there is progress.
 
-    `continued_after` is the iteration of the last plateau at which it was decided to continue.
+    `continued_after` is the iteration of the last plateau at which it was decided to continue. If no user is
+    attending, ASK becomes STOP.
     """
     if count_flat_measurements(measurements, continued_after) < PLATEAU_LENGTH:
         return None

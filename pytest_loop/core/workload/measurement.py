@@ -35,7 +35,7 @@ class Remark(Value):
 
 
 class CaseResult(Value):
-    """The result of one case; `difference` compares its output with the expected one."""
+    """The result of one case, from the cache if `reused`; `difference` compares the output with the expected one."""
 
     id: str
     outcome: CaseOutcome

@@ -23,7 +23,10 @@ class Hints:
 
 @dataclass(frozen=True)
 class Template:
-    """One kind of edit: the nodes it applies to, and how likely such an edit is right (`prior`)."""
+    """One kind of edit: the nodes it applies to, and how likely such an edit is right (`prior`).
+
+    With `needs_missing_name`, the template applies only if a test fails because a name is missing.
+    """
 
     name: str
     prior: float
@@ -75,7 +78,7 @@ def get_term(unit: EditUnit, node: ast.expr) -> str:
 
 
 def substitute(unit: EditUnit, node: ast.expr, text: str, *, is_atom: bool = False) -> TextEdits:
-    """Replace an expression by a text, in brackets if an operator around it requires them."""
+    """Replace an expression by a text, in brackets if operators around it require them and the text is no atom."""
     return unit.replace_node(node, f"({text})" if not is_atom and _needs_brackets(unit, node) else text)
 
 

@@ -96,7 +96,7 @@ class StrictModel(BaseModel):
 class Check(StrictModel):
     """How a rule is tested. `run` yields one finding per problem; none means that the check passes.
 
-    It raises `CheckError` if it cannot run.
+    A check that cannot run raises `CheckError`.
     """
 
     reads_artifact: ClassVar[bool] = False

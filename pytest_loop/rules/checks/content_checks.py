@@ -61,7 +61,8 @@ class _SearchCheck(ContentCheck):
 
     @property
     def _terms(self) -> list[str]:
-        return getattr(self, self.field_name)  # type: ignore[no-any-return]
+        terms: list[str] = getattr(self, self.field_name)
+        return terms
 
     def _find_label(self, term: str) -> str:
         return patterns.find_label(term) if self.has_patterns else ""

@@ -100,7 +100,7 @@ def _find_violations(data: Any, schema: Any, base: Path, context: Context) -> li
         validator.check_schema(schema)
         extend: Any = jsonschema.validators.extend
         bounded = extend(validator, {"pattern": _validate_pattern})
-        registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]
+        registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # attrs hides the name
         return list(bounded(schema, registry=registry).iter_errors(data))
     except jsonschema.SchemaError as error:
         raise CheckError(f"expected a JSON Schema, found one that is not: {error.message}") from None

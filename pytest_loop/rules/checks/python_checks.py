@@ -80,14 +80,14 @@ class Python(Check):
         module, _, name = self.python.partition(":")
         try:
             with _extend_sys_path(str(context.folder), str(context.root)):
-                function = getattr(importlib.import_module(module), name, None)
+                function: Callable[..., Any] | None = getattr(importlib.import_module(module), name, None)
         except Exception as error:  # importing a module may raise anything
             if where := _locate_broken_import(error, self.find_file(context.folder, context.root), context):
                 raise BrokenImportError(where, f"{type(error).__name__}: {error}") from error
             raise CheckError(f"cannot import {module}: {type(error).__name__}: {error}") from error
         if not callable(function):
             raise CheckError(f"{module} has no function {name}")
-        return function  # type: ignore[no-any-return]
+        return function
 
 
 class BrokenImportError(Exception):

@@ -114,7 +114,8 @@ class Spec:
         self._document = document
         data = read_data(document)
         uri = document.path.as_uri()
-        registry: Registry[Any] = Registry(retrieve=partial(_retrieve_file, workspace.resolve()))  # type: ignore[call-arg]
+        retrieve = partial(_retrieve_file, workspace.resolve())
+        registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # attrs hides the name
         self._resolver = registry.with_resource(uri, _make_resource(data)).resolver(base_uri=uri)
         self.root = Node(data, self._resolver)
 

@@ -1,8 +1,8 @@
 """The fork server: a process that has loaded pytest and its plugins, but nothing of the project, and forks sessions.
 
-It stops where pytest would load the first conftest file. A forked session goes on from there; a forked worker of xdist
-goes back to the start of the process. While a session gets ready, the server checks whether anything that it has loaded
-has changed; only then may the session go on.
+The server stops where pytest would load the first conftest file. A forked session goes on from there; a forked worker
+of xdist goes back to the start of the process. While a session gets ready, the server checks whether anything that it
+has loaded has changed; only then may the session go on.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Server:
         for child in self.children:
             for source in (child.connection, child.pidfd):
                 with suppress(KeyError, ValueError):
-                    self.selector.unregister(source)  # type: ignore[arg-type]
+                    self.selector.unregister(source)  # type: ignore[arg-type]  # None raises ValueError
             child.connection.close()
             if child.pidfd is not None:
                 os.close(child.pidfd)
@@ -268,7 +268,7 @@ def _build_models() -> None:
 
 def _run_execnet() -> int:
     """Do what `python -c` does for a worker of xdist: run the script that execnet sends."""
-    exec(eval(sys.stdin.readline()))  # noqa: S102, S307
+    exec(eval(sys.stdin.readline()))  # noqa: S102, S307 - execnet sends a quoted Python script
     return 0
 
 

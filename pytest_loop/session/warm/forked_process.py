@@ -55,7 +55,7 @@ def reset_process(variables: Mapping[str, str], locations: Locations | None) -> 
     modules: Mapping[str, Any] = sys.modules
     if "numpy.random" in modules:
         modules["numpy.random"].seed()
-    if "pytest_randomly" in modules:  # it draws its seed when it is imported
+    if "pytest_randomly" in modules:  # this plugin draws its seed when it is imported
         modules["pytest_randomly"].default_seed = random.getrandbits(32)
     for path in list(sys.path_importer_cache):
         if locations is None or locations.is_in_project(path):

@@ -31,7 +31,11 @@ _SIDE_EFFECTS = (
 
 @dataclass(frozen=True)
 class ImportTrace:
-    """An import that only loads modules: which ones, and what it depended on."""
+    """An import that only loads modules, and what it depended on.
+
+    `origins` are the files of modules, `variables` the environment variables that were read, `absent` the names of
+    modules that were looked for in vain.
+    """
 
     name: str
     modules: tuple[str, ...]
@@ -140,8 +144,8 @@ class _Watcher:
             self.has_side_effects = self.has_side_effects or self.is_active
             return iterate(mapping)
 
-        environment.__getitem__ = record_item  # type: ignore[method-assign]
-        environment.__iter__ = record_iteration  # type: ignore[method-assign]
+        environment.__getitem__ = record_item  # type: ignore[method-assign]  # until the trial ends
+        environment.__iter__ = record_iteration  # type: ignore[method-assign]  # until the trial ends
 
     def find_spec(self, name: str, *_: object) -> None:
         """Record a module that no other finder has found."""

@@ -57,7 +57,10 @@ _SESSION_VARIABLES = frozenset({BYTECODE_VARIABLE, "PYTHONDONTWRITEBYTECODE", pr
 def make_launcher(
     mode: str, arguments: tuple[str, ...], root: Path, installed_before: float, print_line: Callable[[str], None]
 ) -> Launcher:
-    """Return the launcher for `--loop-session`: cold, warm, or auto (warm where possible)."""
+    """Return the launcher for `--loop-session`: cold, warm, or auto (warm where possible).
+
+    Modules installed before the time `installed_before` are trusted, because no agent had worked yet.
+    """
     if mode == "cold":
         return ColdLauncher()
     return WarmLauncher(arguments, root, installed_before, mode == "warm", print_line)
@@ -175,7 +178,7 @@ class ForkServer:
 
 @dataclass
 class WarmLauncher:
-    """Fork sessions from a server where possible, and start them cold otherwise."""
+    """Fork sessions from a server where possible; else start them cold, or raise an error if `is_required`."""
 
     arguments: tuple[str, ...]
     root: Path

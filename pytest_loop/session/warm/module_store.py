@@ -21,7 +21,10 @@ from pytest_loop.session.warm.import_trial import ImportTrace, get_origin
 
 @dataclass
 class ModuleStore:
-    """Loaded modules that are hidden from `sys.modules` until a session imports them."""
+    """Loaded modules that are hidden from `sys.modules` until a session imports them.
+
+    `missed` are the names of modules that a session imported, and that were not loaded.
+    """
 
     traces: dict[str, ImportTrace] = field(default_factory=dict)
     modules: dict[str, ModuleType] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class ModuleStore:
         )
 
     def _find_origin(self, name: str) -> str:
-        """Return the origin that the other finders give a module; empty if they find none."""
+        """Return the file and type of loader that the other finders give a module; empty if they find none."""
         parent = sys.modules.get(name.rpartition(".")[0])
         path = getattr(parent, "__path__", None)
         finders = (finder for finder in sys.meta_path if finder is not self)

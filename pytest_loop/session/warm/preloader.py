@@ -25,7 +25,7 @@ _MAX_REQUESTS = 16
 
 @dataclass
 class Preloader:
-    """Load modules that were installed before a time, each after a trial in a forked process.
+    """Load modules installed before the time `installed_before`, each after a trial in a forked process.
 
     A request lists the modules that one session or worker imported, in order.
     """

@@ -47,18 +47,18 @@ class FileDiff:
 
 @dataclass(frozen=True)
 class DiffView:
-    """The files of a diff; `is_left_out` if the page had no room for it."""
+    """The files of a diff; `is_omitted` if the page had no room for it."""
 
     text: str = ""
     files: tuple[FileDiff, ...] = ()
     added: int = 0
     removed: int = 0
-    is_left_out: bool = False
+    is_omitted: bool = False
 
 
 @dataclass
 class DiffRenderer:
-    """Render the diffs of one page within `room` characters."""
+    """Render the diffs of one page within `room` characters, the first `colour_room` of these in colours."""
 
     room: int = ROOM
     colour_room: int = COLOUR_ROOM
@@ -71,7 +71,7 @@ class DiffRenderer:
         files = tuple(_Parser(self.colour_room >= 0).parse(text))
         self.room -= sum(len(line.html) for file in files for line in file.lines)
         view = DiffView(text, files, sum(file.added for file in files), sum(file.removed for file in files))
-        return view if self.room >= 0 else replace(view, text="", files=(), is_left_out=True)
+        return view if self.room >= 0 else replace(view, text="", files=(), is_omitted=True)
 
 
 @dataclass

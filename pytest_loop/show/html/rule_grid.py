@@ -96,7 +96,7 @@ def build_grid(
 
 
 def _list_results(evaluation: Evaluation) -> dict[str, RuleResult]:
-    """Return the results that did not pass, by rule id; add complaints, because some tools write nothing else."""
+    """Return the results that did not pass, by rule id; other tools write only complaints: build results from these."""
     results = {result.id: result for result in evaluation.rule_results if result.verdict is not Verdict.PASS}
     for verdict, complaints in ((Verdict.FAIL, evaluation.failed), (Verdict.WARN, evaluation.warnings)):
         for complaint in complaints:

@@ -36,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """A horizontal line: a grid line, or the threshold of a phase."""
+    """A horizontal line from `x` to `end`: a grid line, or the threshold of a phase."""
 
     x: float
     end: float

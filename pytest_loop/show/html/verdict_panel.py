@@ -28,7 +28,11 @@ _DOUBTS = {
 
 @dataclass(frozen=True)
 class VerdictPanel:
-    """Texts at the top of the report; scores are empty without an evaluation."""
+    """Texts at the top of the report; scores are empty without an evaluation.
+
+    `doubt` says why the last evaluation may not be about the current document, `gap` what the score lacks, `mark` where
+    the threshold is drawn, and `total` how many rules are active.
+    """
 
     title: str
     explanation: str

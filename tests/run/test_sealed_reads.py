@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_loop.run.judge_reads import find_read_patterns, seal_late_reads
+from pytest_loop.run.sealed_reads import find_read_patterns, seal_late_reads
 from pytest_loop.workspace.seal import build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
 

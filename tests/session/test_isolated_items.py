@@ -1,4 +1,4 @@
-"""Repeats of single items: what fails again, and what passes now."""
+"""Failed items that run again alone: some fail again, others pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.repeat import confirm_failures, run_items_alone
+from pytest_loop.session.isolated_items import confirm_failures, run_items_alone
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 

@@ -12,7 +12,7 @@ from pytest_loop.core.judging.tampering import find_test_machinery
 Read = tuple[str, str]
 # Documentation in its usual places. A test may read it, and an agent may have to fix it.
 _DOCUMENTS = re.compile(r"(?:[^/]+|docs?/.*)\.(?:md|rst|adoc)", re.I)
-# Sources of other languages: tests read them to check them.
+# Suffixes of source files. A test may read one to check it, and an agent may have to edit it.
 _SOURCES = frozenset(
     {
         *("py", "pyi", "js", "mjs", "cjs", "ts", "tsx", "jsx", "vue", "go", "rs", "java", "kt", "c", "h"),
@@ -33,12 +33,13 @@ _HELPER_NAME = re.compile(
 class ReadFacts:
     """Facts about a project that its baseline sessions show.
 
-    - `reads`: pairs of a file and the project's source file that opened it, or an empty text for other code.
-    - `listings`: pairs of a folder and the source file that listed it.
-    - `files`: all files of the project; `sources`: those in Python that are no tests.
+    - `reads`: pairs of a file and the project's source file that opened it; an empty text if installed code did.
+    - `listings`: pairs of a folder and the source file that listed it, as in `reads`.
+    - `files`: all files of the project; `sources`: the Python files that are no tests.
     - `is_test`: whether a path matches the sealed patterns, as tests do.
     - `plugins`: modules that pytest loaded by name.
     - `packages`: folders of the product.
+    - `read_text`: returns the text of a file before the first edit.
     """
 
     reads: Collection[Read]
@@ -51,7 +52,7 @@ class ReadFacts:
     packages: Collection[str] = ("src",)
 
 
-def find_judge_files(facts: ReadFacts) -> tuple[str, ...]:
+def find_files_to_seal(facts: ReadFacts) -> tuple[str, ...]:
     """Return the files to seal: data that tests open, and modules that only help tests."""
     helpers = _find_helpers(facts)
     readers = {owner for _, owner in facts.reads if not owner or facts.is_test(owner) or owner in helpers}
@@ -88,7 +89,7 @@ def _find_helpers(facts: ReadFacts) -> set[str]:
 
 
 def _find_used_by_product(modules: Collection[str], facts: ReadFacts) -> Iterator[str]:
-    """Yield those of `modules` that a source file outside of `modules` imports."""
+    """Yield the modules that a source file outside of `modules` imports."""
     names = {_get_module_name(path): path for path in modules}
     for source in facts.sources if names else ():
         text = "" if source in modules else facts.read_text(source)

@@ -1,4 +1,4 @@
-"""Run single items in a session of their own: those that failed, and new tests."""
+"""Run a few items in a session of their own: those that failed, and new tests."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
-from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
+from pytest_loop.core.judging.files_to_seal import ReadFacts, find_files_to_seal
 from pytest_loop.inference.data_files import get_mapping
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.workspace.file_scan import TOOL_FOLDERS
@@ -33,7 +33,7 @@ def find_read_patterns(
         plugins=[path for path in plugins if path in entries],
         packages=tuple(_list_packages(project.root, entries)),
     )
-    return tuple(map(format_path_pattern, find_judge_files(facts)))
+    return tuple(map(format_path_pattern, find_files_to_seal(facts)))
 
 
 def seal_late_reads(project: SealedFiles, reads: Collection[tuple[str, str]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.judging.judge_files import ReadFacts, find_judge_files
+from pytest_loop.core.judging.files_to_seal import ReadFacts, find_files_to_seal
 
 TEST = "tests/test_shop.py"
 PYTEST = "import pytest\n"
@@ -26,7 +26,7 @@ def find(
     facts = ReadFacts(
         opened, listings, files, is_test, sources, lambda path: texts.get(path, ""), plugins, packages=("src", "shop")
     )
-    return list(find_judge_files(facts))
+    return list(find_files_to_seal(facts))
 
 
 @pytest.mark.parametrize(
