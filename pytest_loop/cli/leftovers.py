@@ -25,7 +25,7 @@ _MAX_NAMES = 3
 
 
 def refuse_leftovers(store: Store, root: Path, print_line: PrintLine) -> None:
-    """Raise `StateError` if a killed run, or the latest run with a void evaluation, has left edits in the files.
+    """Raise `StateError` if a killed run left suspicious edits, or if the latest run left edits and a void evaluation.
 
     First put back files that an interrupted evaluation has set aside.
     """

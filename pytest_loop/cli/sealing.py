@@ -112,7 +112,10 @@ def seal_document(draft: RunDraft, state: RunState, project: SealedFiles) -> Run
 
 
 def record_left_out_files(project: SealedFiles, opened: tuple[str, ...], document: str = "") -> str:
-    """Record the files that scans leave out, for clean rooms, except `opened` paths and `document`; hash the list."""
+    """Record the left-out files, which clean rooms set aside, and return the hash of the list.
+
+    Files in `opened`, to which agents may write, and the `document` stay in place.
+    """
     room = CleanRoom(project, project.folder, opened, document=document)
     listing_hash = room.record()
     room.close()
@@ -144,7 +147,7 @@ def take_baseline(draft: RunDraft, state: RunState, project: SealedFiles, runs_f
     first = second = _evaluate_baseline(draft, state)
     written_paths = watch.find_written_paths()
     read_patterns = _seal_read_files(project, first.result, started)
-    if state.criteria.has_tests_only:  # commands may search modules elsewhere
+    if state.criteria.has_tests_only:  # else new files that hide a module cannot be told: commands import elsewhere
         project.module_folders = tuple(sorted({".", *first.result.module_folders}))
     seal = project.record_seal(opened)
     changes = compare_trees(start_files, project.start).exclude(PathPatterns(read_patterns))

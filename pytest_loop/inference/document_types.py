@@ -42,7 +42,7 @@ def _match_format(name: str) -> re.Pattern[str]:
 
 
 def _match_language(names: str) -> re.Pattern[str]:
-    """Match the names of a language, and names that are words too only after "in" or before "program" and the like."""
+    """Match names of languages that are also ordinary words, such as "go": only after "in" or before "code" etc."""
     return _match(rf"in\s+(?:{names})|(?:{names})\s+(?:code|file|function|module|package|program|script|service|tool)")
 
 

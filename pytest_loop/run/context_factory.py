@@ -107,9 +107,10 @@ class ContextFactory:
         return agent
 
     def _make_judging_session(self, state: RunState, fence: RunFence) -> tuple[Session, RunShares | None]:
-        """Return the session of the run, whose results have no secrets, and a way to divide trials among workers.
+        """Return the session of the run, which redacts its results, and a function that divides trials among workers.
 
-        With `--loop-cluster`, the session uses the workers of a cluster; without, all trials run here.
+        Trials are test runs with an edit of the built-in agent or a mutant. Without `--loop-cluster` the function is
+        None, and everything runs here.
         """
         local = self._make_session(state, fence)
         session: Session = local

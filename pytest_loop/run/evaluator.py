@@ -83,7 +83,10 @@ class Evaluator:
         return evaluation.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def evaluate_rules(self, *, is_deciding: bool = False) -> Evaluation:
-        """Evaluate only the rules, in a new interpreter if `is_deciding`; repeat a pass with reused results."""
+        """Evaluate the rules without a search for tampering, in a new interpreter if `is_deciding`.
+
+        If a pass rests on reused results, evaluate again without reuse.
+        """
         can_reuse = not self.context.settings.judging.no_reuse
         evaluation = self._run_session(can_reuse=can_reuse, is_deciding=is_deciding)
         if evaluation.passed and self.session_result.has_reused_evidence:
