@@ -30,7 +30,7 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
     replaced: set[str] = set()
     for item in items:
         if isinstance(item, pytest.Function):
-            if not _read_source(item.path).has_function(list(_list_layers(item.obj))):
+            if not _read_source(item.path).has_function(list(_list_layers(item.obj)), root):
                 replaced.add(item.nodeid.partition("[")[0])
         elif isinstance(item, pytest.DoctestItem) and item.path.suffix == ".py":
             source = _read_source(item.path)
@@ -38,7 +38,7 @@ def find_replaced_tests(items: Iterable[pytest.Item], modules: Iterable[ModuleTy
                 replaced.add(item.nodeid)
     for module in modules:
         path = Path(module.__file__ or "")
-        changes = _read_source(path).find_changes(vars(module))
+        changes = _read_source(path).find_changes(vars(module), root)
         replaced |= {f"{_shorten(path, root)}::{name}" for name in changes}
     for name in list_imports(modules):
         file = _find_support_file(name, root)
@@ -90,34 +90,45 @@ class _Source:
         self._checked: dict[tuple[CodeType | None, ...], bool] = {}
         tree, code = _parse_file(path)
         nodes = list(ast.walk(tree))
-        decorated = {min(item.lineno for item in node.decorator_list) for node in nodes if _is_decorated_function(node)}
+        decorated = {_get_first_line(node) for node in nodes if _is_decorated_function(node)}
         self._functions = {
             inner.co_firstlineno: (inner, inner.co_firstlineno in decorated) for inner in _list_codes(code)
         }
+        self._folded = {_get_first_line(node): _find_folded(node) for node in nodes if isinstance(node, _FUNCTIONS)}
         self._imports = [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
-        self._folded = dict(_list_folded(nodes))
         stored = (node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load))
         self._fixed = _FixedNames(tree.body, Counter(stored))
 
-    def has_function(self, layers: list[CodeType | None]) -> bool:
-        """Return whether the innermost layer is a function of this file; with outer layers, it must be decorated."""
+    def has_function(self, layers: list[CodeType | None], root: Path) -> bool:
+        """Return whether the innermost layer is a function of this file.
+
+        With outer layers it must be decorated, and none of them may come from the product.
+        """
         key = tuple(layers)
         if key not in self._checked:  # parameters share a function
-            self._checked[key] = self._check(layers)
+            self._checked[key] = self._check(layers, root)
         return self._checked[key]
 
-    def _check(self, layers: list[CodeType | None]) -> bool:
-        code = layers[-1]
+    def _check(self, layers: list[CodeType | None], root: Path) -> bool:
+        *outer, code = layers
         if code is None or code.co_firstlineno not in self._functions or Path(code.co_filename) != self._path:
             return False
         declared, is_decorated = self._functions[code.co_firstlineno]
-        is_same = declared.co_name == code.co_name and self._has_constants(declared, _list_constants(code))
-        return is_same and (len(layers) == 1 or is_decorated)
+        is_wrapped_rightly = is_decorated and not any(layer is None or _is_product_code(layer, root) for layer in outer)
+        return self._is_same_code(declared, code) and (not outer or is_wrapped_rightly)
+
+    def _is_same_code(self, declared: CodeType, code: CodeType) -> bool:
+        """Return whether code is that of a declared function, or what pytest makes of it if there are assertions."""
+        if declared.co_name != code.co_name or not self._has_constants(declared, _list_constants(code)):
+            return False
+        is_rewritten = any(name.startswith("@py_") for name in code.co_varnames)
+        return code.co_code == declared.co_code or (is_rewritten and set(declared.co_names) <= set(code.co_names))
 
     def _has_constants(self, declared: CodeType, constants: frozenset[object]) -> bool:
         """Return whether the constants contain those of a declared function, or the operands that give them."""
         missing = _list_constants(declared) - constants
-        return all(value in self._folded and self._folded[value] <= constants for value in missing)
+        folded = self._folded.get(declared.co_firstlineno, {})
+        return all(value in folded and folded[value] <= constants for value in missing)
 
     def has_doctest(self, doctest: DocTest) -> bool:
         """Return whether a definition in this file has the name and the examples of a doctest."""
@@ -129,18 +140,18 @@ class _Source:
     def _examples(self) -> dict[str, list[tuple[str, str]]]:
         return read_examples(self._path.read_text(encoding="utf-8", errors="replace"))
 
-    def find_changes(self, values: Mapping[str, Any]) -> Iterator[str]:
+    def find_changes(self, values: Mapping[str, Any], root: Path) -> Iterator[str]:
         """Yield the fixed names whose values in a namespace are not what the file says."""
-        yield from (name for name in self._fixed.functions if not self._is_function(values.get(name)))
+        yield from (name for name in self._fixed.functions if not self._is_function(values.get(name), root))
         for name, methods in self._fixed.methods.items():
             members = vars(kind) if isinstance(kind := values.get(name), type) else {}
-            yield from (f"{name}.{method}" for method in methods if not self._is_function(members.get(method)))
+            yield from (f"{name}.{method}" for method in methods if not self._is_function(members.get(method), root))
         for name, expected in self._fixed.constants.items():
             if (type(value := values.get(name)), value) != (type(expected), expected):
                 yield name
 
-    def _is_function(self, value: object) -> bool:
-        return self.has_function(list(_list_layers(value)))
+    def _is_function(self, value: object, root: Path) -> bool:
+        return self.has_function(list(_list_layers(value)), root)
 
     def list_imports(self, package: str) -> set[str]:
         """Return the full names of modules that the file may import."""
@@ -199,6 +210,17 @@ def _parse_file(path: Path) -> tuple[ast.Module, CodeType]:
         return ast.Module(body=[], type_ignores=[]), compile("", str(path), "exec")
 
 
+def _get_first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _is_product_code(code: CodeType, root: Path) -> bool:
+    """Return whether code is of the project, but not of its tests."""
+    path = Path(code.co_filename)
+    is_inside = path.is_relative_to(root) and "site-packages" not in path.relative_to(root).parts
+    return not path.is_absolute() or (is_inside and not is_test_support(path, root))
+
+
 def _is_plain(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (
         isinstance(node, ast.Tuple) and all(isinstance(item, ast.Constant) for item in node.elts)
@@ -222,19 +244,27 @@ def _list_constants(code: CodeType) -> frozenset[object]:
     return _type_values(value for inner in (code, *_list_codes(code)) for value in inner.co_consts)
 
 
-def _list_folded(nodes: list[ast.AST]) -> Iterator[tuple[object, frozenset[object]]]:
-    """Yield each constant that Python computes from others in an assertion, such as -1 or 60 * 60, and its operands.
+def _find_folded(function: ast.AST) -> dict[object, frozenset[object]]:
+    """Return each constant that only assertions compute from others, such as -1 or 60 * 60, and its operands.
 
-    pytest rewrites assertions so that they compute it each time.
+    Python computes such constants when it compiles; pytest rewrites assertions so that they are computed each time.
     """
-    for assertion in (node for node in nodes if isinstance(node, ast.Assert)):
-        for node in ast.walk(assertion):
-            if isinstance(node, (ast.BinOp, ast.UnaryOp)):
-                parts = [part for part in ast.walk(node) if isinstance(part, ast.expr)]
+    asserted = {node for part in ast.walk(function) if isinstance(part, ast.Assert) for node in ast.walk(part)}
+    folded: dict[object, frozenset[object]] = {}
+    others: set[object] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Constant) and node not in asserted:
+            others |= _type_values([node.value])
+        elif isinstance(node, (ast.BinOp, ast.UnaryOp)):
+            parts = [part for part in ast.walk(node) if isinstance(part, ast.expr)]
+            if all(isinstance(part, (ast.BinOp, ast.UnaryOp, ast.Constant)) for part in parts):
                 operands = _type_values(part.value for part in parts if isinstance(part, ast.Constant))
-                if all(isinstance(part, (ast.BinOp, ast.UnaryOp, ast.Constant)) for part in parts):
-                    code = compile(ast.Expression(node), "<constant>", "eval")
-                    yield from ((value, operands) for value in _list_constants(code) - operands)
+                values = _list_constants(compile(ast.Expression(node), "<constant>", "eval")) - operands
+                if node in asserted:
+                    folded |= dict.fromkeys(values, operands)
+                else:
+                    others |= values
+    return {value: operands for value, operands in folded.items() if value not in others}
 
 
 def _type_values(values: Iterable[object]) -> frozenset[object]:

@@ -107,6 +107,57 @@ def test_replaced_constant_of_an_assertion_is_found(find: object, constants: tup
     assert find(f"def test_it():\n    assert int() == -7\n\n{replacement}\n") == ["test_it.py::test_it"]  # type: ignore[operator]
 
 
+CHEATS = {
+    "an operand of another test": """
+        def test_it():
+            want = -10
+            assert int() == want
+
+        def test_other():
+            assert int() == -10
+
+        test_it.__code__ = test_it.__code__.replace(co_consts=(None, 10))
+    """,
+    "a wrapper around a test with a decorator": """
+        import pytest
+        from product import wrap
+
+        @pytest.mark.parametrize("number", [1])
+        def test_it(number):
+            assert number == 2
+
+        test_it = wrap(test_it)
+    """,
+    "a wrapper without code": """
+        import functools
+        import pytest
+        import product
+
+        @pytest.mark.parametrize("number", [1])
+        def test_it(number):
+            assert number == 2
+
+        test_it = functools.update_wrapper(functools.partial(product.wrap, None), test_it)
+        test_it.__name__ = "test_it"
+    """,
+    "code with its name, line and constants": """
+        import product
+
+        def test_it():
+            assert int() == 7
+
+        code = product.test_it.__code__.replace(co_consts=(None, 7), co_firstlineno=4, co_filename=__file__)
+        test_it.__code__ = code
+    """,
+}
+
+
+@pytest.mark.parametrize("text", CHEATS.values(), ids=CHEATS)
+def test_disguised_replacement_is_found(find: object, pytester: pytest.Pytester, text: str) -> None:
+    pytester.makepyfile(product=PRODUCT)
+    assert find(dedent(text).lstrip()) == ["test_it.py::test_it"]  # type: ignore[operator]
+
+
 def test_unreadable_file_has_no_functions(find: object, pytester: pytest.Pytester) -> None:
     items, _ = pytester.inline_genitems(path := pytester.makepyfile(test_it="def test_it(): pass"))
     path.unlink()
