@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import blake2b
 from typing import Any
 
 import pytest
@@ -13,14 +14,16 @@ _OWN_PACKAGES = ("pytest_loop", "xdist")
 
 
 class Channel:
-    """Write one JSON object per line into the pipe, after the key of the session.
+    """Write one JSON object per line into the pipe, after a signature of it and its number.
 
-    Code under test can find the pipe, but does not know the key. `columns` is the width of the terminal that shows
-    the session.
+    Code under test can find the pipe, read and replace it, but does not know the key. A process that a test forks
+    writes nothing. `columns` is the width of the terminal that shows the session.
     """
 
-    def __init__(self, descriptor: int, key: str, columns: int = 0) -> None:
+    def __init__(self, descriptor: int, key: bytes, columns: int = 0) -> None:
         self._key = key
+        self._count = 0
+        self._pid = os.getpid()
         os.set_inheritable(descriptor, False)
         self._columns = columns
         self._descriptor = descriptor
@@ -41,10 +44,16 @@ class Channel:
 
     def _write(self, *lines: str) -> None:
         buffered = [json.dumps({"evidence": self._buffer})] if self._buffer else []
-        data = memoryview("".join(f"{self._key} {line}\n" for line in (*buffered, *lines)).encode())
         self._buffer.clear()
+        if os.getpid() != self._pid:
+            return
+        data = memoryview(b"".join(self._sign(line.encode()) for line in (*buffered, *lines)))
         while data:
             data = data[os.write(self._descriptor, data) :]
+
+    def _sign(self, line: bytes) -> bytes:
+        self._count += 1
+        return b"%s %s\n" % (compute_signature(self._key, self._count, line), line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -64,6 +73,11 @@ class Channel:
         plugins = session.config.pluginmanager.list_name_plugin()
         self.send(plugins=sorted(name for name, plugin in plugins if not name.isdigit() and _can_interfere(plugin)))
         self.send(end=(int(session.exitstatus), session.testsfailed))
+
+
+def compute_signature(key: bytes, number: int, line: bytes) -> bytes:
+    """Return the signature of a line: who lacks the key cannot change, repeat, reorder or leave out lines."""
+    return blake2b(b"%d %s" % (number, line), key=key, digest_size=16).hexdigest().encode()
 
 
 def _can_interfere(plugin: object) -> bool:

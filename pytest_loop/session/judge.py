@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from pytest_loop.session.run_signals import RunSignals
     from pytest_loop.session.shard import ShardFile
 
+_MAX_KEY_LENGTH = 64
 _PLUGIN, _RECORDER = "loop-session", "loop-recorder"
 # The variable that tells a worker of xdist that it belongs to a run.
 WORKER_VARIABLE = "PYTEST_LOOP_WORKER"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
-_CHANNEL: pytest.StashKey[tuple[int, str]] = pytest.StashKey()
+_CHANNEL: pytest.StashKey[tuple[int, bytes]] = pytest.StashKey()
 
 
 class JudgingSession:
@@ -259,7 +260,7 @@ def get_session(config: pytest.Config) -> JudgingSession:
 
 
 def join_run(config: pytest.Config, text: str) -> None:
-    """Make this session one of a run; `text` holds descriptor and key of its pipe, and the path of its order."""
+    """Make this session one of a run; `text` holds two pipes, for its messages and with their key, and its order."""
     from pytest_loop.session.interference import start_watch
     from pytest_loop.session.judging_modules import load_judging_modules
 
@@ -272,8 +273,9 @@ def join_run(config: pytest.Config, text: str) -> None:
 
         xdist_workers.patch_execnet_to_isolate()
         os.environ[WORKER_VARIABLE] = "1"
-    descriptor, key, path = text.split(" ", 2)
-    config.stash[_CHANNEL] = int(descriptor), key
+    descriptor, key_end, path = text.split(" ", 2)
+    config.stash[_CHANNEL] = int(descriptor), os.read(int(key_end), _MAX_KEY_LENGTH)
+    os.close(int(key_end))
     load_order(config, Path(path))
 
 

@@ -14,6 +14,7 @@ from pytest_loop.core.judging.run_draft import add_module_rules, build_run_crite
 from pytest_loop.core.model.evaluation import ClusterWork, Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.session.channel import compute_signature
 from pytest_loop.session.history import is_failure
 
 # Fields to which messages add paths, and fields to which they add pairs of a path and a detail.
@@ -120,13 +121,16 @@ class SessionResult:
             text = f"not verified: the session died ({self.ending}) in {self.running_item or 'its collection'}"
         return Evidence(outcome=Outcome.MISSING, text=text)
 
-    def read_messages(self, descriptor: int, key: str) -> None:
-        """Apply every message of a pipe until it is closed; each begins with the key of the session."""
+    def read_messages(self, descriptor: int, key: bytes) -> None:
+        """Apply every message of a pipe until it is closed; each begins with its signature."""
         with os.fdopen(descriptor, "rb") as pipe:
+            number = 1  # of the next genuine message
             for line in pipe:
-                sender, _, message = line.partition(b" ")
+                signature, _, message = line.rstrip(b"\n").partition(b" ")
+                is_genuine = signature == compute_signature(key, number, message)
+                number += is_genuine
                 try:
-                    self._apply(json.loads(message) if sender == key.encode() else None)
+                    self._apply(json.loads(message) if is_genuine else None)
                 except (AttributeError, TypeError, ValueError):
                     self.contradictions.append("it sent something that is not a message")
 

@@ -21,7 +21,8 @@ from pytest_loop.session.bytecode import BYTECODE_VARIABLE, BytecodeCache
 from pytest_loop.session.history import SessionHistory
 from pytest_loop.session.result import SessionResult
 
-# The variable that names the pipe of a session, the key of its messages, and its order.
+# The variable that names the pipe of a session, a pipe with the key of its messages, and its order. A program can read
+# the variables with which it was started, but not a pipe that is empty.
 SESSION_VARIABLE = "PYTEST_LOOP_SESSION"
 # Like `python -m pytest`, but a module of the working folder never hides an installed one.
 START_SCRIPT = """\
@@ -35,6 +36,7 @@ sys.exit(pytest.main())
 ShowProgress = Callable[[str, Callable[[], str]], AbstractContextManager[None]]
 # Where pytest looks for its settings, in this order.
 _SETTINGS_FILES = ("pytest.toml", "pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_KEY_LENGTH = 16
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
@@ -136,12 +138,15 @@ class SubprocessSession:
     ) -> SessionResult:
         read_end, write_end = os.pipe()
         result = SessionResult()
-        key = secrets.token_hex(8)
+        key = secrets.token_bytes(_KEY_LENGTH)
+        key_end, key_entry = os.pipe()
+        os.write(key_entry, key)
+        os.close(key_entry)
         reader = threading.Thread(target=result.read_messages, args=(read_end, key), daemon=True)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             path = Path(folder) / "order.json"
             path.write_text(order.model_dump_json(), encoding="utf-8")
-            command = self._make_command(f"{write_end} {key} {path}", write_end, extra, variables)
+            command = self._make_command(f"{write_end} {key_end} {path}", (write_end, key_end), extra, variables)
             reader.start()
             name = "collecting tests" if "--collect-only" in extra else "running tests"
             try:
@@ -151,6 +156,7 @@ class SubprocessSession:
                 raise SessionError(str(error)) from None
             finally:
                 os.close(write_end)
+                os.close(key_end)
                 reader.join(child.GRACE_PERIOD)
         result.ending = _describe_ending(completed)
         result.output = completed.output
@@ -160,14 +166,14 @@ class SubprocessSession:
         return result
 
     def _make_command(
-        self, order: str, write_end: int, extra: tuple[str, ...], variables: Mapping[str, str]
+        self, order: str, pipes: tuple[int, int], extra: tuple[str, ...], variables: Mapping[str, str]
     ) -> child.Command:
         return child.Command(
             [sys.executable, "-c", START_SCRIPT, *_replace_missing_settings(self.arguments), *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **variables, SESSION_VARIABLE: order},
-            pass_fds=(write_end,),
+            pass_fds=pipes,
             on_output=self.on_output,
             should_continue=self.should_continue,
             ends_detached=True,

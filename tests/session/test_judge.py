@@ -65,11 +65,14 @@ def run_ordered(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, order
     path = project.path / "order.json"
     path.write_text(order.model_dump_json())
     read_end, write_end = os.pipe()
-    monkeypatch.setenv("PYTEST_LOOP_SESSION", f"{write_end} key {path}")
+    key_end, key_entry = os.pipe()
+    os.write(key_entry, b"key")
+    os.close(key_entry)
+    monkeypatch.setenv("PYTEST_LOOP_SESSION", f"{write_end} {key_end} {path}")
     project.runpytest_inprocess("-p", "no:cacheprovider")
     os.close(write_end)
     result = SessionResult()
-    result.read_messages(read_end, "key")
+    result.read_messages(read_end, b"key")
     return result
 
 

@@ -42,11 +42,14 @@ class ScriptLauncher:
     def start(self, command: child.Command, mark: str) -> child.Child:
         if self.dies:
             raise LauncherDiedError("it died")
-        descriptor, key, _ = (command.env or {})[SESSION_VARIABLE].split(" ", 2)
-        prefix = (
-            f"import os, sys, time\ndef write(line): os.write({descriptor}, (line + chr(10)).encode())\n"
-            f"def send(line): write('{key} ' + line)\n"
-        )
+        descriptor, key_end, _ = (command.env or {})[SESSION_VARIABLE].split(" ", 2)
+        prefix = f"""
+import itertools, os, sys, time
+from pytest_loop.session.channel import compute_signature
+key, numbers = os.read({key_end}, 64), itertools.count(1)
+def write(line): os.write({descriptor}, (line + chr(10)).encode())
+def send(line): write(compute_signature(key, next(numbers), line.encode()).decode() + ' ' + line)
+"""
         words = [sys.executable, "-c", prefix + self.script]
         script_command = child.Command(words, command.cwd, command.timeout, env=command.env, pass_fds=command.pass_fds)
         return child.start_process(script_command, mark)
@@ -90,6 +93,24 @@ def test_lines_that_are_no_messages_are_contradictions(run: Run) -> None:
     )
     assert list(result.evidence) == ["test_it.py::test_it"]
     assert result.list_contradictions() == ["it sent something that is not a message"]
+
+
+FAILED = PASSED.replace("passed", "failed")
+
+
+@pytest.mark.parametrize("change", ["lines[1:]", "lines * 2", "lines[::-1]", "[lines[0].replace('failed', 'passed')]"])
+def test_changed_messages_are_contradictions(run: Run, change: str) -> None:
+    result = run(
+        f"""
+send('{PLAN}')
+lines, genuine_write = [], write
+write = lines.append
+send('{FAILED}'); send('{{"end": [1, 1]}}')
+for line in {change}: genuine_write(line)
+"""
+    )
+    assert "it sent something that is not a message" in result.list_contradictions()
+    assert all(evidence.outcome is not Outcome.PASSED for evidence in result.evidence.values())
 
 
 def test_message_without_the_key_of_the_session_is_a_contradiction(run: Run) -> None:

@@ -139,10 +139,11 @@ class Server:
         return False
 
     def _become_session(self, request: dict[str, Any], files: list[int]) -> None:
-        stdout, stderr, channel = files
+        stdout, stderr, channel, key_end = files
         os.set_inheritable(channel, True)
         connect_streams((None, stdout, stderr))
-        reset_process({SESSION_VARIABLE: f"{channel} {request['path']}", **request["variables"]}, self.locations)
+        order = f"{channel} {key_end} {request['path']}"
+        reset_process({SESSION_VARIABLE: order, **request["variables"]}, self.locations)
         self.preloader.store.install_finder()
         if "xdist" in sys.modules:
             xdist_workers.patch_execnet_to_fork(self.driver)

@@ -142,13 +142,15 @@ class ForkServer:
         except LauncherDiedError:
             return "the server that they are forked from could not start"
 
-    def fork(self, arguments: list[str], variables: Mapping[str, str], path: str, channel: int) -> child.Child | None:
+    def fork(
+        self, arguments: list[str], variables: Mapping[str, str], path: str, pipes: tuple[int, int]
+    ) -> child.Child | None:
         """Fork a session; return None if the server has died, or a file that it loaded has changed."""
         stdout, child_stdout = os.pipe()
         stderr, child_stderr = os.pipe()
         request = {"arguments": arguments, "variables": dict(variables), "path": path}
         try:
-            send_message(self._connection, {"run": request}, (child_stdout, child_stderr, channel))
+            send_message(self._connection, {"run": request}, (child_stdout, child_stderr, *pipes))
             reply = self.receive()
         except (OSError, LauncherDiedError):
             reply = {}
@@ -204,8 +206,8 @@ class WarmLauncher:
                 break
             environment = process_marks.add_mark(command.env or {}, mark)
             changed = {name: value for name, value in environment.items() if server.environment.get(name) != value}
-            channel, _, path = changed.pop(SESSION_VARIABLE).partition(" ")
-            if process := server.fork(list(command.words[3:]), changed, path, int(channel)):
+            channel, key_end, path = changed.pop(SESSION_VARIABLE).split(" ", 2)
+            if process := server.fork(list(command.words[3:]), changed, path, (int(channel), int(key_end))):
                 return process
             self.close()
         if self.is_required:
