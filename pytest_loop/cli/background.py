@@ -115,7 +115,7 @@ def pause(settings: Settings, store: Store, console: Console) -> int:
     if not files.is_busy:
         console.print_line(f"no process works on {files.alias}: {describe_status(files.read()[0], files)}")
         return 0
-    files.request_pause()
+    files.requests.ask_to_pause()
     is_paused = wait_until(lambda: not files.is_busy, WAIT_SECONDS)
     action = f"paused {files.alias}" if is_paused else f"asked {files.alias} to pause"
     console.print_line(f"{action}: go on with pytest-loop resume --run {files.alias}")

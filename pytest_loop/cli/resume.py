@@ -77,7 +77,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
         files.record_attempt(attempt, state.progress.evaluations)
         console.print_line(f"{files.alias}: its process died; going on (attempt {attempt})")
     worktree.refuse_overlap(store, files, state)
-    files.clear_requests()
+    files.requests.clear()
     store.set_current_run(state)
     return state, files
 

@@ -55,7 +55,7 @@ class RunControl:
         stop = self.settings.commands.stop
         reason = Reason.USER_STOP.value if stop in (None, NO_VALUE) else str(stop)
         if files.is_busy:
-            files.request_stop(reason)
+            files.requests.ask_to_stop(reason)
             self.console.print_line(f"asked {files.alias} to stop ({reason})")
         elif earlier := self._stop_idle_run(files, reason):
             self.console.print_line(f"{files.alias} is over already: {earlier.status.value}, {earlier.stop.reason}")

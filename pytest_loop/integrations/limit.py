@@ -54,7 +54,7 @@ def change_limit(store: Store, text: str, alias: str) -> str:
     state, _ = files.read()
     if state.is_over:
         raise StateError(f"{files.alias} is over ({state.stop.reason}): pytest-loop resume takes higher limits")
-    files.request_limits(limits)
+    files.requests.ask_for_limits(limits)
     return f"{files.alias}: {text} from the next step on"
 
 

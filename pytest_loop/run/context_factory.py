@@ -63,7 +63,7 @@ class ContextFactory:
             Confirm(settings.start.ask),
             settings.start.yes,
             console.can_ask,
-            lambda question: console.read_answer(question, lambda: self.files.read_stop_request() is None),
+            lambda question: console.read_answer(question, lambda: self.files.requests.read_stop_reason() is None),
         )
         can_ask = gates.is_terminal and not settings.start.yes
         fence = plan_fence(settings, self.store.root, self.project, state)
@@ -139,7 +139,7 @@ class ContextFactory:
 
         def should_continue() -> bool:
             live.refresh()
-            return self.files.can_continue
+            return self.files.requests.can_continue
 
         session.should_continue = should_continue
         set_display(session, self.reporter.console.look)

@@ -94,11 +94,11 @@ class Driver(Generic[State]):
         self._raise_on_pause()
         first, files = commands[0], self.context.files
         is_end = first.kind in (Kind.STOPPED, Kind.FAILED)
-        reason = None if is_end or self.state.signals.stop_request else files.read_stop_request()
+        reason = None if is_end or self.state.signals.stop_request else files.requests.read_stop_reason()
         if reason is not None:
-            files.clear_requests()
+            files.requests.clear()
             return [StopRequested(reason=reason)]
-        if not is_end and (limits := files.take_limit_request()):
+        if not is_end and (limits := files.requests.take_limits()):
             return [LimitsRaised.model_validate({**limits, "is_exact": True})]
         if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
             end = Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))
@@ -120,12 +120,12 @@ class Driver(Generic[State]):
             self.context.project.accept_current()  # what changed while the question waited is an edit of the user
         if is_allowed:
             return None
-        if is_allowed is None and self.context.files.read_stop_request() is None:
+        if is_allowed is None and self.context.files.requests.read_stop_reason() is None:
             raise KeyboardInterrupt
         return self._make_stop_request()
 
     def _make_stop_request(self) -> StopRequested:
-        return StopRequested(reason=self.context.files.read_stop_request() or Reason.USER_STOP.value)
+        return StopRequested(reason=self.context.files.requests.read_stop_reason() or Reason.USER_STOP.value)
 
     def _execute_steps(self, commands: tuple[Command, ...]) -> list[Payload]:
         """Execute commands; revert sealed files first of all if a step raises an error or is interrupted."""
@@ -195,12 +195,12 @@ class Driver(Generic[State]):
 
     def _should_continue(self) -> bool:
         self.context.live.refresh()
-        return not self.is_cancelled and self.context.files.can_continue
+        return not self.is_cancelled and self.context.files.requests.can_continue
 
     def _raise_on_pause(self) -> None:
         """Raise `KeyboardInterrupt` if a pause was requested: like an interrupt, it lets the run be resumed."""
-        if self.context.files.is_pause_requested:
-            self.context.files.clear_requests()
+        if self.context.files.requests.has_pause:
+            self.context.files.requests.clear()
             raise KeyboardInterrupt
 
     def _adopt_answer(self) -> None:

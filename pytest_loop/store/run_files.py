@@ -8,8 +8,7 @@ answer of an agent.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, RunAdopted
 from pytest_loop.core.model.rules import INFERRED_FILE
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind, Reason
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store import disk, foreign_runs, history, snapshot
 from pytest_loop.store.append_only import AppendOnlyFile, RunLog
@@ -25,6 +24,7 @@ from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.lock import Lock, Owner
 from pytest_loop.store.pending_answer import PendingAnswer, PendingAnswerFile
+from pytest_loop.store.requests import Requests
 from pytest_loop.store.signature import Signer, Trust
 
 
@@ -41,9 +41,7 @@ class RunFiles:
         self.rules = folder / INFERRED_FILE
         self.log = RunLog(folder / "run.log")
         self.worktree = folder / "tree"
-        self._stop_request = folder / "stop.request"
-        self._pause_request = folder / "pause.request"
-        self._limit_request = folder / "limit.request"
+        self.requests = Requests(folder)
         self._progress = folder / "progress"
         self._pending_answer = PendingAnswerFile(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
@@ -177,7 +175,7 @@ class RunFiles:
         if any(isinstance(event.payload, EditPayload) for event in events):
             self._pending_answer.discard_outdated(self._last_hash)
         if state.signals.stop_request:
-            self.clear_requests()
+            self.requests.clear()
         if interference:
             raise StateError(
                 f"{self.history} was {interference} while the run was going on; what this process knew is written "
@@ -270,47 +268,3 @@ class RunFiles:
         with suppress(OSError):
             return (disk.read_file(self._progress) or b"").decode("utf-8", "replace")
         return ""
-
-    # -- requests of other processes
-
-    def request_stop(self, reason: str) -> None:
-        disk.write_atomically(self._stop_request, reason.encode("utf-8", "replace"))
-
-    def read_stop_request(self) -> str | None:
-        """Return the reason of a request to stop, or None without a request."""
-        with suppress(OSError):
-            reason = disk.read_file(self._stop_request)
-            return None if reason is None else reason.decode("utf-8", "replace") or Reason.USER_STOP.value
-        return None
-
-    def request_pause(self) -> None:
-        disk.write_atomically(self._pause_request, b"")
-
-    @property
-    def is_pause_requested(self) -> bool:
-        return disk.path_exists(self._pause_request)
-
-    def request_limits(self, limits: Mapping[str, float]) -> None:
-        """Ask the process of the run to replace these limits."""
-        disk.write_atomically(self._limit_request, json.dumps({**self._read_limits(), **limits}).encode())
-
-    def take_limit_request(self) -> dict[str, float]:
-        """Return the limits that were asked for since the last call."""
-        if limits := self._read_limits():
-            disk.remove_file(self._limit_request)
-        return limits
-
-    def _read_limits(self) -> dict[str, float]:
-        with suppress(OSError, ValueError):
-            data = json.loads(disk.read_file(self._limit_request) or b"{}")
-            return data if isinstance(data, dict) else {}
-        return {}
-
-    @property
-    def can_continue(self) -> bool:
-        """Whether there is no request to stop or to pause."""
-        return not self.is_pause_requested and self.read_stop_request() is None
-
-    def clear_requests(self) -> None:
-        disk.remove_file(self._stop_request)
-        disk.remove_file(self._pause_request)

@@ -244,7 +244,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     yield folder
     for files in Store(folder).list_busy_runs():
         handle = os.pidfd_open(int(files.pid))
-        files.request_pause()
+        files.requests.ask_to_pause()
         select.select([handle], [], [], 60)
         os.close(handle)
 

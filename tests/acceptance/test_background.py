@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "guide.rules.yaml").write_text(dedent(RULES))
     yield tmp_path
     for files in Store(tmp_path).list_busy_runs():
-        files.request_pause()
+        files.requests.ask_to_pause()
         wait_for_end(int(files.pid))
 
 

@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     os.mkfifo(tmp_path / "go")
     yield tmp_path
     for files in Store(tmp_path).list_busy_runs():
-        files.request_pause()
+        files.requests.ask_to_pause()
         wait_for_end(int(files.pid))
 
 

@@ -75,4 +75,4 @@ def test_pause_asks_the_process_of_the_run(
     settings = make_default_settings(project, commands=CommandSettings(pause="guide"))
     assert background.pause(settings, Store(project), Console(stream)) == 0
     assert stream.getvalue() == "asked guide to pause: go on with pytest-loop resume --run guide\n"
-    assert files.is_pause_requested
+    assert files.requests.has_pause

@@ -280,8 +280,8 @@ def test_stop_with_several_active_runs_needs_an_alias(
     text = command("--loop-stop").refusal
     assert text == "several runs are active (guide, poem): name one with --loop-alias"
     assert command("--loop-stop", "--loop-alias=poem").get_lines() == ["asked poem to stop (user_stop)"]
-    assert Store(project).get_run("poem").read_stop_request() == "user_stop"
-    assert Store(project).get_run("guide").read_stop_request() is None
+    assert Store(project).get_run("poem").requests.read_stop_reason() == "user_stop"
+    assert Store(project).get_run("guide").requests.read_stop_reason() is None
 
 
 # -- clean

@@ -81,18 +81,18 @@ def test_unavailable_agent_fails_the_run_without_a_retry(tmp_path: Path) -> None
 
 def test_stop_request_during_a_step_ends_the_run_with_its_reason(tmp_path: Path) -> None:
     def request_stop(_request: AgentRequest) -> AgentReply:
-        run.files.request_stop("lunch")
+        run.files.requests.ask_to_stop("lunch")
         return AgentReply(text="red")
 
     run = make_run(tmp_path, request_stop)
     state = drive(run)
     assert (state.stop.reason, state.signals.stop_request) == ("lunch", "lunch")
-    assert run.files.read_stop_request() is None
+    assert run.files.requests.read_stop_reason() is None
 
 
 def test_agent_that_is_stopped_on_request_ends_the_run(tmp_path: Path) -> None:
     def stop(_request: AgentRequest) -> AgentReply:
-        run.files.request_stop("")
+        run.files.requests.ask_to_stop("")
         assert not driver._should_continue()
         raise StopRequestedError("the agent was stopped on request")
 
@@ -167,13 +167,13 @@ def test_edits_of_the_user_while_a_question_waits_stay(tmp_path: Path) -> None:
 
 def test_pause_request_interrupts_and_keeps_finished_steps(tmp_path: Path) -> None:
     def request_pause(_request: AgentRequest) -> AgentReply:
-        run.files.request_pause()
+        run.files.requests.ask_to_pause()
         return AgentReply(text="red")
 
     run = make_run(tmp_path, request_pause)
     with pytest.raises(KeyboardInterrupt):
         drive(run)
-    assert not run.files.is_pause_requested
+    assert not run.files.requests.has_pause
     assert list_kinds(run) == ["run_started", "plan_created", "artifact_created"]
 
 

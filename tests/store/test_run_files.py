@@ -346,21 +346,21 @@ def test_pipe_in_place_of_a_history_is_an_error_and_does_not_block(
 
 
 def test_stop_request_stays_until_it_is_in_the_history(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
-    assert files.read_stop_request() is None
-    RunFiles(files.folder).request_stop("going home")
-    assert files.read_stop_request() == "going home"
+    assert files.requests.read_stop_reason() is None
+    RunFiles(files.folder).requests.ask_to_stop("going home")
+    assert files.requests.read_stop_reason() == "going home"
     files.append([event("coffee_made")], planned)
-    assert files.read_stop_request() == "going home"
+    assert files.requests.read_stop_reason() == "going home"
     files.append([event("stop_requested")], planned.replace(stop_request="going home"))
-    assert files.read_stop_request() is None
+    assert files.requests.read_stop_reason() is None
 
 
 def test_pause_request_keeps_a_run_from_continuing_until_it_is_cleared(files: RunFiles, planned: RunState) -> None:
-    assert files.can_continue
-    RunFiles(files.folder).request_pause()
-    assert (files.is_pause_requested, files.can_continue) == (True, False)
-    files.clear_requests()
-    assert files.can_continue
+    assert files.requests.can_continue
+    RunFiles(files.folder).requests.ask_to_pause()
+    assert (files.requests.has_pause, files.requests.can_continue) == (True, False)
+    files.requests.clear()
+    assert files.requests.can_continue
 
 
 def test_inferred_rules_are_saved_once_and_removed_with_an_empty_folder(tmp_path: Path) -> None:
