@@ -2,130 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.cluster.network import SERVER_PATH, Network, Process, find_obstacle, wait_until
+from tests.cluster.network import SERVER_PATH, Network, wait_until
+from tests.cluster.story import FIXER, SHOP, TESTS, Story
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 pytestmark = pytest.mark.thorough
-NAMES = ("one", "two", "three", "four")
-SHOP = "def total(numbers):\n    return sum(numbers) + 1\n"
-FIXER = """
-from pathlib import Path
-
-def work(request):
-    if request.step in ("PRODUCE", "REFINE"):
-        path = Path(request.workspace) / "shop.py"
-        path.write_text(path.read_text().replace(" + 1", " + 0"))
-"""
-# Tests append a line for each time that they run on a worker of a host, and call what `fault.py` says for that host.
-TESTS = """
-import os
-from pathlib import Path
-from shop import total
-
-def test_{name}():
-    folder = os.environ["TMPDIR"]
-    if "pytest-loop-cluster-" in __file__:
-        with open({ledger!r}, "a") as ledger:
-            ledger.write("{name} " + Path(folder).parent.name + "\\n")
-        from fault import fail
-        fail("{name}", Path(folder).parent.name)
-    assert total([1, 2]) == 3
-"""
-NO_FAULT = "def fail(name, host):\n    pass\n"
-
-
-@pytest.fixture
-def network(tmp_path: Path) -> Iterator[Network]:
-    if obstacle := find_obstacle():
-        pytest.skip(obstacle)
-    network = Network(tmp_path / "network")
-    yield network
-    network.close()
-
-
-class Story:
-    """A project with a wrong sum and tests for it, and runs on it at the first host."""
-
-    def __init__(self, folder: Path, network: Network) -> None:
-        self.folder = folder
-        self.network = network
-        self.ledger = folder / "ledger"
-        self.project = folder / "project"
-        (self.project / "tests").mkdir(parents=True)
-        self.write("pytest.ini", "[pytest]\npythonpath = .\n")
-        self.write("shop.py", SHOP)
-        self.write("fixer.py", FIXER)
-        self.write("fault.py", NO_FAULT)
-        for name in NAMES:
-            self.write(f"tests/test_{name}.py", TESTS.format(name=name, ledger=str(self.ledger)))
-
-    def write(self, name: str, text: str) -> None:
-        (self.project / name).write_text(text)
-
-    def write_fault(self, body: str) -> None:
-        """Write what happens when a test runs on a worker; `once` is true for the first caller with this name."""
-        self.write(
-            "fault.py",
-            f"""
-import os, time
-from pathlib import Path
-
-def once(name):
-    try:
-        Path({str(self.folder)!r}, name).touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
-
-def fail(name, host):
-    {body}
-""",
-        )
-
-    def has_mark(self, name: str) -> bool:
-        return (self.folder / name).exists()
-
-    def start(self, *options: str, task: str = "fix until green", python: str = sys.executable) -> Process:
-        words = ("--loop-task", task, "--loop-agent", "python:fixer:work", "--loop-yes") if task else ()
-        command = (python, "-m", "pytest", *words, "--loop-json", "result.json", *options)
-        return self.network.first.start(*command, cwd=self.project)
-
-    def start_on_workers(self, *options: str, task: str = "fix until green") -> Process:
-        return self.start("--loop-cluster", self.network.address, *options, task=task)
-
-    def finish(self, process: Process, seconds: float = 240) -> str:
-        output, _ = process.communicate(timeout=seconds)
-        return output
-
-    def read_verdicts(self) -> dict[str, Any]:
-        result = json.loads((self.project / "result.json").read_text())
-        events = map(json.loads, Path(result["history"]).read_text().splitlines())
-        *_, groups = (event["payload"]["verdicts"] for event in events if "verdicts" in event["payload"])
-        verdicts = [(name, verdict) for verdict, group in groups.items() for names in group.values() for name in names]
-        return {"verdicts": sorted(verdicts), **{name: result[name] for name in ("status", "score", "void")}}
-
-    def check_completed(self, output: str) -> None:
-        """Check that the run is a success with one verdict for each test."""
-        verdicts = [(f"tests/test_{name}.py::test_{name}", "pass") for name in sorted(NAMES)]
-        assert self.read_verdicts() == {"verdicts": verdicts, "status": "completed", "score": 1.0, "void": False}, (
-            output
-        )
-
-    def read_ledger(self) -> list[str]:
-        return self.ledger.read_text().splitlines() if self.ledger.exists() else []
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,8 @@ from pytest_loop.errors import LoopError
 from pytest_loop.repair.mutation.mutation_request import MutationRequest, MutationResult, measure_mutants
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.workspace.sealed_files import SealedFiles
+from tests.cluster.network import Network
+from tests.cluster.story import read_result
 
 WORKLOAD = Path(__file__).parents[2] / "examples" / "workload"
 MANIFEST = "loop.manifest.yaml"
@@ -224,60 +225,68 @@ def test_outputs_stay_in_their_place_and_are_limited(tmp_path: Path, monkeypatch
 # -- whole runs
 
 
-@pytest.fixture(params=["local:2", pytest.param("dask", marks=pytest.mark.thorough)])
-def address(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of two processes, or of a Dask scheduler with two workers."""
-    if request.param != "dask":
-        yield request.param
-        return
-    distributed: Any = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        yield cluster.scheduler_address
+Run = Callable[..., str]
 
 
-def run(folder: Path, *words: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "pytest", *words, "--loop-yes", "--loop-json", "../result.json"]
-    completed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert "judged here" not in completed.stdout
-    result: dict[str, Any] = json.loads((folder.parent / "result.json").read_text())
-    return result
+@pytest.fixture(params=["processes", "hosts"])
+def run_on_workers(request: pytest.FixtureRequest) -> Run:
+    """Run pytest with two workers: processes, or other hosts than that of the run. Return its output."""
+    if request.param == "processes":
+        return lambda folder, *words: run_pytest(folder, *words, "--loop-cluster", "local:2")
+    pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    network: Network = request.getfixturevalue("network")
+    network.start_cluster()
+
+    def run(folder: Path, *words: str) -> str:
+        command = (sys.executable, "-m", "pytest", *words, "--loop-cluster", network.address)
+        return network.first.start(*command, cwd=folder).communicate(timeout=300)[0]
+
+    return run
 
 
-def compare_runs(folder: Path, address: str, *words: str) -> dict[str, Any]:
+def run_pytest(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "pytest", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300).stdout
+
+
+def compare_runs(folder: Path, run_on_workers: Run, *words: str) -> dict[str, Any]:
     """Return the result of a run on workers, which has to be that of a run here."""
     results = []
-    for name, more in (("here", ()), ("there", ("--loop-cluster", address))):
+    for name, run in (("here", run_pytest), ("there", run_on_workers)):
         copy = Path(shutil.copytree(folder, folder.parent / name / "project"))
-        results.append(run(copy, *words, *more))
-    keys = ("status", "score", "void", "iteration", "reason")
+        output = run(copy, *words, "--loop-yes", "--loop-json", "result.json")
+        assert "judged here" not in output
+        results.append(read_result(copy))
+    keys = ("status", "score", "void", "iteration", "reason", "evaluations")
     assert {key: results[0].get(key) for key in keys} == {key: results[1].get(key) for key in keys}
+    assert '"sent_bytes"' in Path(results[1]["history"]).read_text()
     return results[1]
 
 
 @pytest.mark.thorough
-def test_the_best_of_three_is_the_same_as_here(shop: Path, address: str) -> None:
+def test_the_best_of_three_is_the_same_as_here(shop: Path, run_on_workers: Run) -> None:
     (shop / "shop.py").write_text(SHOP.replace("in prices", "in prices[:1]"))
     (shop / "fixer.py").write_text(FIXER)
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
     for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "start")):
         subprocess.run([*git, *words], cwd=shop, check=True)
     task = ("--loop-task", "fix until green", "--loop-agent", "python:fixer:work", "--loop-candidates", "3")
-    assert compare_runs(shop, address, *task)["status"] == "completed"
-    events = (shop.parent / "there" / "project" / ".loop" / "fix-until-green" / "history.jsonl").read_text()
-    assert '"sent_bytes"' in events
+    assert compare_runs(shop, run_on_workers, *task)["status"] == "completed"
 
 
 @pytest.mark.thorough
-def test_a_workload_is_the_same_as_here(workload: Path, address: str) -> None:
+def test_a_workload_is_the_same_as_here(workload: Path, run_on_workers: Run) -> None:
     task = ("--loop-manifest", MANIFEST, "--loop-agent", "python:scripted_composer:compose")
-    result = compare_runs(workload, address, *task, "--loop-workload", "on_regression accept")
+    result = compare_runs(workload, run_on_workers, *task, "--loop-workload", "on_regression accept")
     assert (result["status"], result["score"]) == ("completed", 1.0)
 
 
 @pytest.mark.thorough
-def test_a_mutation_check_is_the_same_as_here(shop: Path, address: str) -> None:
+def test_a_mutation_check_is_the_same_as_here(shop: Path, run_on_workers: Run) -> None:
     (shop / "q.rules.yaml").write_text(RULES)
     (shop / "shop.py").write_text(SHOP.replace("price > 0", "price"))
-    (shop / "fixer.py").write_text("def work(request):\n    pass\n")
+    (shop / "fixer.py").write_text(
+        FIXER.replace('*edits[request.key.rpartition(" ")[2]]', "'if price:', 'if price > 0:'")
+    )
     task = ("q.rules.yaml", "tests", "--loop-task", "make all pass", "--loop-agent", "python:fixer:work")
-    compare_runs(shop, address, *task, "--loop-max-iterations", "1")
+    compare_runs(shop, run_on_workers, *task, "--loop-max-iterations", "2")
