@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import re
 import sys
@@ -18,6 +19,8 @@ from pytest_loop.cluster.worker import ignore_interrupts
 from pytest_loop.errors import LoopError
 
 _CONNECT_SECONDS = 10
+_ANSWER_SECONDS = 10
+_CLOSE_SECONDS = 3
 _POLL_SECONDS = 0.2
 _LOCAL = re.compile(r"local:([1-9]\d{0,3})")
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss)://\S+")
@@ -135,14 +138,17 @@ def _list_threads(client: Any) -> list[str]:
     """Return the address of each worker, as often as it has threads; one of each worker first."""
     if client.status != "running":
         raise ConnectionError("the scheduler cannot be reached")
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    try:
+        workers = client.sync(client.scheduler.identity, callback_timeout=_ANSWER_SECONDS)["workers"]
+    except asyncio.TimeoutError:
+        raise ConnectionError(f"the scheduler has not answered for {_ANSWER_SECONDS} s") from None
     threads = [(number, name) for name, worker in workers.items() for number in range(worker["nthreads"])]
     return [name for _, name in sorted(threads)]
 
 
 def _disconnect(client: Any) -> None:
     with suppress(Exception):
-        client.close(timeout=_CONNECT_SECONDS)
+        client.close(timeout=_CLOSE_SECONDS)
 
 
 def _end_processes(executor: ProcessPoolExecutor) -> None:

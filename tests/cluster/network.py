@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Host:
     folder: Path
     processes: list[Process] = field(default_factory=list)
 
-    def start(self, *words: str, cwd: Path | None = None) -> Process:
+    def start(self, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None) -> Process:
         """Start a program on this host; its output goes to `log`, unless it is a run in `cwd`."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
         folders = {"HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp")}
@@ -60,7 +60,7 @@ class Host:
             process = subprocess.Popen(
                 ["ip", "netns", "exec", self.namespace, *words],
                 cwd=cwd or self.folder,
-                env={**inherited, **folders},
+                env={**inherited, **folders, **(variables or {})},
                 text=True,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if cwd else log,
@@ -90,7 +90,7 @@ class Host:
 
 
 class Network:
-    """Three hosts: the first has the run and the scheduler, each of the others a worker."""
+    """Three hosts: the first has the run and, unless a test moves it, the scheduler; the others have a worker each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,7 +100,11 @@ class Network:
         run_ip("-n", f"{self.name}-net", "link", "set", "bridge", "up")
         self.hosts = [self._make_host(number) for number in (1, 2, 3)]
         self.first, self.second, self.third = self.hosts
-        self.address = f"tcp://{self.first.address}:{PORT}"
+        self.scheduler = self.first
+
+    @property
+    def address(self) -> str:
+        return f"tcp://{self.scheduler.address}:{PORT}"
 
     def _make_host(self, number: int) -> Host:
         namespace, address = f"{self.name}-{number}", f"10.0.0.{number}"
@@ -117,12 +121,14 @@ class Network:
         return Host(namespace, address, folder)
 
     def start_scheduler(self) -> Process:
-        words = ("--host", self.first.address, "--port", str(PORT), "--no-dashboard")
-        return self.first.start(sys.executable, "-m", "dask", "scheduler", *words)
+        words = ("--host", self.scheduler.address, "--port", str(PORT), "--no-dashboard")
+        return self.scheduler.start(sys.executable, "-m", "dask", "scheduler", *words)
 
-    def start_worker(self, host: Host, *words: str, python: str = sys.executable) -> Process:
+    def start_worker(
+        self, host: Host, python: str = sys.executable, variables: Mapping[str, str] | None = None
+    ) -> Process:
         options = ("--host", host.address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(host.folder))
-        return host.start(python, "-m", "dask", "worker", self.address, *options, *words)
+        return host.start(python, "-m", "dask", "worker", self.address, *options, variables=variables)
 
     def start_cluster(self) -> None:
         """Start the scheduler and both workers, and wait until they are there."""

@@ -40,11 +40,10 @@ NO_FAULT = "def fail(name, host):\n    pass\n"
 def read_result(project: Path) -> dict[str, Any]:
     """Read `result.json`, and from the history the score, failures and verdicts of each evaluation."""
     result: dict[str, Any] = json.loads((project / "result.json").read_text())
-    payloads = [json.loads(line)["payload"] for line in Path(result["history"]).read_text().splitlines()]
+    events = map(json.loads, Path(result["history"]).read_text().splitlines())
     evaluations = [
-        (payload["score"], sorted(rule["id"] for rule in payload.get("failed", ())), _list_verdicts(payload))
-        for payload in payloads
-        if "passing" in payload
+        (payload.get("score", 0.0), sorted(rule["id"] for rule in payload.get("failed", ())), _list_verdicts(payload))
+        for payload in (event["payload"] for event in events if event["event"] in ("baseline_done", "evaluation_done"))
     ]
     return {**result, "evaluations": evaluations, "verdicts": evaluations[-1][2]}
 

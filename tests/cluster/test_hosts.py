@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -12,11 +13,16 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.cluster.network import SERVER_PATH, Network, wait_until
-from tests.cluster.story import FIXER, SHOP, TESTS, Story
+from tests.cluster.network import SERVER_PATH, Network, Process, wait_until
+from tests.cluster.story import FIXER, SHOP, TESTS, Story, read_result
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 pytestmark = pytest.mark.thorough
+
+
+def find_clock_library() -> str:
+    """Return the library that gives a process another time; empty without one."""
+    return next(map(str, Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), "")
 
 
 @pytest.fixture
@@ -117,6 +123,62 @@ def test_a_run_that_was_killed_resumes_while_workers_are_busy(story: Story) -> N
     process.kill()
     process.wait()
     story.check_completed(story.finish(story.start_on_workers("--loop-resume", task="")))
+
+
+@pytest.mark.skipif(not find_clock_library(), reason="libfaketime is not installed: apt-get install faketime")
+def test_workers_with_another_time_judge_as_here(tmp_path: Path, network: Network) -> None:
+    """One host is two hours late, the other two hours early, and the first edit of the agent is wrong."""
+    network.start_scheduler()
+    for host, shift in ((network.second, "-2h"), (network.third, "+2h")):
+        clock = {"LD_PRELOAD": find_clock_library(), "FAKETIME": shift}
+        network.start_worker(host, variables=clock)
+    network.wait_for_workers(2)
+    story = Story(tmp_path, network)
+    story.write("fixer.py", FIXER.replace('" + 1"', '" + 2", " + 0").replace(" + 1"').replace('+ 0"))', '+ 2"))'))
+    story.write_fault(f"Path({str(tmp_path)!r}, f'clock-{{host}}').write_text(str(time.time()))")
+    output = story.finish(story.start_on_workers())
+    story.check_completed(output)
+    assert "judged here" not in output, output
+    clocks = [float((tmp_path / f"clock-{host}").read_text()) - time.time() for host in ("host2", "host3")]
+    assert clocks == pytest.approx([-7200, 7200], abs=100)
+    scores = [score for score, *_ in read_result(story.project)["evaluations"]]
+    assert scores == [0.0, 0.0, 1.0]
+
+
+def start_with_far_scheduler(tmp_path: Path, network: Network) -> tuple[Story, Process]:
+    """Start a run, and cut off the host of the scheduler while workers judge."""
+    network.scheduler = network.third
+    network.start_cluster()
+    story = Story(tmp_path, network)
+    story.write_fault("(once(f'judging-{host}'), time.sleep(20))")
+    process = story.start_on_workers()
+    wait_until(lambda: story.has_mark("judging-host2"), "a test on the second host")
+    network.third.set_link("down")
+    return story, process
+
+
+def test_without_the_host_of_the_scheduler_the_run_goes_on_here(tmp_path: Path, network: Network) -> None:
+    story, process = start_with_far_scheduler(tmp_path, network)
+    started = time.monotonic()
+    output = story.finish(process)
+    assert time.monotonic() - started < 60
+    story.check_completed(output)
+    assert f"judged here, not on {network.address}: --loop-cluster: cannot connect to {network.address}: " in output
+
+
+@pytest.mark.parametrize("how", ["interrupt", "stop"])
+def test_a_run_without_its_scheduler_can_be_stopped(tmp_path: Path, network: Network, how: str) -> None:
+    story, process = start_with_far_scheduler(tmp_path, network)
+    time.sleep(2)
+    started = time.monotonic()
+    if how == "stop":
+        output = story.finish(story.start("--loop-stop", task=""))
+        assert "to stop" in output
+    else:
+        process.send_signal(signal.SIGINT)
+    output = story.finish(process)
+    assert time.monotonic() - started < 30
+    assert ("stopped after" if how == "stop" else "interrupted: the run can go on with pytest-loop resume") in output
 
 
 @pytest.mark.skipif(not shutil.which("sshd", path=SERVER_PATH), reason="the program sshd is not installed")
