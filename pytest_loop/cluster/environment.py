@@ -49,6 +49,7 @@ def build_environment(files: Mapping[str, str], python: str) -> Path:
                 for command in _list_commands(Path(source), folder, python):
                     _run(command, Path(source), folder)
             (folder / _DONE).touch()
+        os.utime(folder)  # one that is not used is deleted
     finally:
         os.close(lock)
     return folder / "bin" / "python"

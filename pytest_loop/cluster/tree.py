@@ -21,7 +21,7 @@ from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, Stamp
 from pytest_loop.workspace.file_writer import remove_path, write_entry
 
 Contents = Mapping[str, bytes]
-_MAX_AGE = 2 * 24 * 3600
+_MAX_DAYS = {"pieces": 2, "trees": 2, "environments": 7}
 # The files that this process has read or written in each tree, with their stamps.
 _KNOWN_FILES: dict[Path, dict[str, tuple[Stamp, FileEntry]]] = {}
 _FOLDER_MODE = 0o755
@@ -123,12 +123,13 @@ def claim_tree(root: str) -> Iterator[Path]:
 
 
 def _remove_old_files() -> None:
-    """Delete pieces and trees that are some days old; a piece that is used again is sent again."""
-    oldest = time.time() - _MAX_AGE
-    for path in find_base().glob("*/*"):
-        with suppress(OSError):
-            if path.suffix != ".lock" and path.stat().st_mtime < oldest:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Delete pieces, trees and environments that were not used for some days; a host can get them again."""
+    for name, days in _MAX_DAYS.items():
+        oldest = time.time() - days * 24 * 3600
+        for path in (find_base() / name).glob("*"):
+            with suppress(OSError):
+                if path.suffix != ".lock" and path.stat().st_mtime < oldest:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def update_tree(tree: Path, files: FileTree, always_read: Collection[str]) -> tuple[str, ...]:

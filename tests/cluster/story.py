@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from tests.cluster.network import Network, Process
 
@@ -51,6 +52,21 @@ def read_result(project: Path) -> dict[str, Any]:
 def _list_verdicts(payload: dict[str, Any]) -> list[tuple[str, str]]:
     groups = payload.get("verdicts", {}).items()
     return sorted((name, verdict) for verdict, group in groups for names in group.values() for name in names)
+
+
+def make_wheel(folder: Path, name: str, text: str = "") -> str:
+    """Write a distribution whose only content is a path file, and return its address."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    files = {
+        f"{name}.pth": text,
+        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with ZipFile(path, "w") as wheel:
+        for file, content in files.items():
+            wheel.writestr(file, content)
+        wheel.writestr(f"{name}-1.0.dist-info/RECORD", "".join(f"{file},,\n" for file in files))
+    return path.as_uri()
 
 
 class Story:

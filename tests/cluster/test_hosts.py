@@ -9,12 +9,11 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
 from tests.cluster.network import SERVER_PATH, Network, Process, wait_until
-from tests.cluster.story import FIXER, SHOP, TESTS, Story, read_result
+from tests.cluster.story import FIXER, SHOP, TESTS, Story, make_wheel, read_result
 
 pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
 pytestmark = pytest.mark.thorough
@@ -192,21 +191,6 @@ def test_a_run_starts_its_workers_over_ssh(tmp_path: Path, network: Network) -> 
     story.check_completed(output)
     assert "judged here" not in output
     assert {line.partition(" ")[2] for line in story.read_ledger()} == {"host2", "host3"}
-
-
-def make_wheel(folder: Path, name: str, text: str = "") -> str:
-    """Write a distribution whose only content is a path file, and return its address."""
-    path = folder / f"{name}-1.0-py3-none-any.whl"
-    files = {
-        f"{name}.pth": text,
-        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    with ZipFile(path, "w") as wheel:
-        for file, content in files.items():
-            wheel.writestr(file, content)
-        wheel.writestr(f"{name}-1.0.dist-info/RECORD", "".join(f"{file},,\n" for file in files))
-    return path.as_uri()
 
 
 def make_environment(folder: Path, *wheels: str) -> str:
