@@ -1,4 +1,4 @@
-"""Divide an evaluation into shards for workers; evaluate here if they fail or disagree."""
+"""Divide an evaluation into shards for workers; evaluate in this process if they fail or disagree."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ClusterSession:
         return answers
 
     def _choose_total(self, slots: int, order: SessionOrder) -> int:
-        """Return how many shards pay: more than there are slots only if their start takes a tenth of them."""
+        """Return the number of shards: several for each slot only if a start takes less than a tenth of a shard."""
         seconds = sum(order.durations.values()) / slots
         pays = seconds / (10 * self._overhead) if self._overhead > 0 else 1
         return slots * max(1, min(_MAX_SHARDS_PER_SLOT, int(pays)))
@@ -154,14 +154,14 @@ class ClusterSession:
             result.reads |= set(answer.reads)
             result.interference |= set(answer.interference)
             result.pytest_failures += answer.pytest_failures
-            result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)
+            result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)  # 5 is a shard without items
             result.output += answer.output
         result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
         result.cluster = ClusterWork(shards=tuple(map(_make_shard_run, answers)), sent_bytes=self.sent_bytes)
         return result
 
     def _add_trials(self, order: SessionOrder, result: SessionResult) -> SessionOrder:
-        """Let the workers carry out the trials that checks have deferred, and return the order with the results."""
+        """Run the trials that checks left to the workers; return the order with the results."""
         results = {}
         for request in {evidence.trials for evidence in result.evidence.values()} - {""}:
             try:

@@ -1,4 +1,4 @@
-"""Give shards to workers until each has one answer: lost ones again, slow ones to an idle worker as well."""
+"""Give shards to workers until each has one answer; repeat lost shards, and slow ones at an idle worker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SLOW_FACTOR = 1.5
 
 @dataclass
 class Workers:
-    """The workers at an address, except those in `excluded`, which cannot judge for the reason there."""
+    """The workers at an address, except those that cannot judge: `excluded` has the reason by name."""
 
     address: str
     open_pool: Callable[[str], Pool]
@@ -43,6 +43,7 @@ class Workers:
             self._pool, self._listed = self.open_pool(self.address), 0.0
 
     def close(self) -> None:
+        """Close the connection, if there is one."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None

@@ -27,7 +27,7 @@ def read_outputs(tree: Path, patterns: Collection[str], since: float) -> dict[st
 
 
 def write_outputs(root: Path, patterns: Collection[str], outputs: Mapping[str, str]) -> None:
-    """Write outputs into a project; ignore paths that are none."""
+    """Write outputs into a project; ignore paths that match no pattern."""
     for path, text in outputs.items():
         is_inside = ".." not in PurePosixPath(path).parts
         if is_inside and any(path == name or (name.endswith("/") and path.startswith(name)) for name in patterns):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class ClusterError(LoopError):
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one shard at a time, at the worker with this name; workers of this machine have none."""
+    """A place for one shard at a time, at the worker with this name; a worker of this machine has no name."""
 
     name: str
     executor: Executor
@@ -40,16 +40,10 @@ class Slot:
 
 @dataclass
 class Pool:
-    """An executor, the number of its workers, and how to end it; `find_slots` lists what can work now."""
+    """Workers. `list_slots` returns a slot for each shard that can be judged now, or raises an error without them."""
 
-    executor: Executor
-    size: int
-    close: Callable[[], None] = field(repr=False)
-    find_slots: Callable[[], list[Slot]] | None = field(default=None, repr=False)
-
-    def list_slots(self) -> list[Slot]:
-        """Return a slot for each shard that can be judged at once; raise an error if the workers cannot be reached."""
-        return self.find_slots() if self.find_slots else [Slot("", self.executor)] * self.size
+    list_slots: Callable[[], list[Slot]]
+    close: Callable[[], None]
 
 
 def open_pool(address: str) -> Pool:
@@ -57,7 +51,7 @@ def open_pool(address: str) -> Pool:
     if match := _LOCAL.fullmatch(address):
         size = int(match[1])
         executor = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=ignore_interrupts)
-        return Pool(executor, size, lambda: _end_processes(executor))
+        return Pool(lambda: [Slot("", executor)] * size, lambda: _end_processes(executor))
     if address.startswith("ssh:"):
         return _start_hosts(Path(address.removeprefix("ssh:")))
     if not _ADDRESS.fullmatch(address):
@@ -115,23 +109,23 @@ def _connect(address: str) -> Pool:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except Exception as error:
         raise ClusterError(f"--loop-cluster: cannot connect to {address}: {error or type(error).__name__}") from None
-    size, deadline = 0, time.monotonic() + _CONNECT_SECONDS
+    has_workers, deadline = False, time.monotonic() + _CONNECT_SECONDS
     with suppress(OSError):
-        while not (size := len(_list_threads(client))) and time.monotonic() < deadline:
+        while not (has_workers := bool(_list_threads(client))) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-    if size == 0:
+    if not has_workers:
         _disconnect(client)
         raise ClusterError(f"--loop-cluster: {address} has no workers: start some with dask worker {address}")
     executors: dict[str, Executor] = {}
 
-    def find_slots() -> list[Slot]:
+    def list_slots() -> list[Slot]:
         names = _list_threads(client)
         for name in names:
             if name not in executors:
                 executors[name] = client.get_executor(workers=[name], allow_other_workers=False, pure=False)
         return [Slot(name, executors[name]) for name in names]
 
-    return Pool(client.get_executor(pure=False, retries=2), size, lambda: _disconnect(client), find_slots)
+    return Pool(list_slots, lambda: _disconnect(client))
 
 
 def _list_threads(client: Any) -> list[str]:

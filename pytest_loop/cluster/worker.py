@@ -55,7 +55,7 @@ def judge_shard(text: bytes, number: int, total: int, *, can_build: bool = True)
     started = time.monotonic()
     job = unpack(text, Job)
     try:
-        store_pieces({digest: text.encode("latin-1") for digest, text in job.new.items()})
+        store_pieces({digest: content.encode("latin-1") for digest, content in job.new.items()})
         project, files = read_piece(job.project), load_files(job)
         if project is None or files is None:
             texts = ((job.project, project), (job.base, files))
@@ -82,7 +82,7 @@ def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build:
         return _judge_elsewhere(build_environment(project.requirements, project.environment["Python"]), *shard)
     if differences:
         return Answer(unfit=f"another environment: {list_names(differences, _MAX_NAMES)}")
-    if reason := _find_reason(project):
+    if reason := _find_obstacle(project):
         return Answer(unfit=reason)
     with claim_tree(project.root) as tree:
         reads_all = job.order.is_deciding and project.fence is None
@@ -108,7 +108,7 @@ def _judge_elsewhere(python: Path, text: bytes, number: int, total: int) -> Answ
     return unpack(result.stdout, Answer)
 
 
-def _find_reason(project: Project) -> str:
+def _find_obstacle(project: Project) -> str:
     """Return why this worker must not judge; empty if it may."""
     if installed := sorted(set(find_shadowing_distributions(Path(project.root), project.modules))):
         return f"{list_names(installed, _MAX_NAMES)} is installed there, and would be judged in place of the project"

@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cluster import tree
 from pytest_loop.cluster.cluster_session import ClusterSession
 from pytest_loop.cluster.job import Answer, Job, Project, pack, unpack
-from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
+from pytest_loop.cluster.pool import ClusterError, Pool, Slot, open_pool
 from pytest_loop.core.model.rules import Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
@@ -79,7 +79,7 @@ class Cluster:
         self.session = ClusterSession(self.local, self.project, "inline", self.lines.append, self.open_pool)
 
     def open_pool(self, _address: str) -> Pool:
-        return Pool(self.executor, 2, lambda: None)
+        return Pool(lambda: [Slot("", self.executor)] * 2, lambda: None)
 
     def write(self, name: str, text: str) -> None:
         path = self.path / name
@@ -248,7 +248,7 @@ def test_one():
     cluster.session.open_pool = lambda _address: open_pool("local:1")
     cluster.session.connect()
     pool: Any = cluster.session._workers._pool
-    (tmp_path / "worker").write_text(str(pool.executor.submit(os.getpid).result()))
+    (tmp_path / "worker").write_text(str(pool.list_slots()[0].executor.submit(os.getpid).result()))
     result = cluster.evaluate()
     assert marker.exists()
     assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}

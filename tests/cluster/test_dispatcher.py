@@ -55,8 +55,7 @@ class Cluster:
     def open_pool(self, _address: str) -> Pool:
         self.connections += 1
         slots = {name: Slot(name, worker) for name, worker in self.workers.items()}
-        first = next(iter(self.workers.values()))
-        return Pool(first, len(slots), lambda: None, lambda: [slots[name] for name in self.workers])
+        return Pool(lambda: [slots[name] for name in self.workers], lambda: None)
 
     def judge(self, total: int = 2, check: Callable[[], None] = lambda: None) -> list[Answer]:
         workers = Workers("address", self.open_pool, self.lines.append)
