@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from pytest_loop.cluster.dispatcher import Dispatcher, Workers
-from pytest_loop.cluster.job import Answer, Job, pack
+from pytest_loop.cluster.job import MERGED_FIELDS, Answer, Job, pack
 from pytest_loop.cluster.outputs import write_outputs
 from pytest_loop.cluster.pool import ClusterError, Pool, open_pool
 from pytest_loop.cluster.sender import Sender
@@ -139,6 +139,8 @@ class ClusterSession:
                 difference = "it collected other items or rules"
             if difference:
                 raise ClusterError(f"shard {number} does not belong to shard 1: {difference}")
+        replaced_tests = tuple(sorted({name for answer in answers for name in answer.replaced_tests}))
+        plan = plan.model_copy(update={"replaced_tests": replaced_tests})
         result = SessionResult(plan=plan, exit_status=0, ending="exit code 0")
         for number, answer in enumerate(answers):
             shard = plan.shards[number]
@@ -151,8 +153,7 @@ class ClusterSession:
             result.evidence |= {item: answer.evidence[item] for item in shard if item in answer.evidence}
             result.canaries += answer.canaries
             result.plugins |= frozenset(answer.plugins)
-            result.reads |= set(answer.reads)
-            result.interference |= set(answer.interference)
+            _add_observations(result, answer)
             result.pytest_failures += answer.pytest_failures
             result.exit_status = max(result.exit_status or 0, answer.exit_status % 5)  # 5 is a shard without items
             result.output += answer.output
@@ -196,6 +197,11 @@ class ClusterSession:
                 result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
                 if not result.unmet_items:
                     result.pytest_failures = result.exit_status = 0
+
+
+def _add_observations(result: SessionResult, other: Answer | SessionResult) -> None:
+    for name in MERGED_FIELDS:
+        getattr(result, name).update(getattr(other, name))
 
 
 def _make_shard_run(answer: Answer) -> ShardRun:

@@ -24,6 +24,8 @@ AnyValue = TypeVar("AnyValue", bound=Value)
 _INSTALLERS = ("pip", "uv")
 # Variables that change how pytest judges.
 _VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONPATH", "PYTHONOPTIMIZE")
+# What a session saw of files, a set for each name in its result.
+MERGED_FIELDS = ("reads", "interference", "opened_to_write", "module_folders", "plugin_files")
 
 
 class FencePlan(Value):
@@ -93,6 +95,10 @@ class Answer(Value):
     plugins: tuple[str, ...] = ()
     reads: tuple[tuple[str, str], ...] = ()
     interference: tuple[tuple[str, str], ...] = ()
+    opened_to_write: tuple[str, ...] = ()
+    module_folders: tuple[str, ...] = ()
+    plugin_files: tuple[str, ...] = ()
+    replaced_tests: tuple[str, ...] = ()
     contradictions: tuple[str, ...] = ()
     exit_status: int | None = None
     pytest_failures: int = 0

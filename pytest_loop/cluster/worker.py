@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_loop.cluster.environment import BuildError, build_environment
 from pytest_loop.cluster.job import (
+    MERGED_FIELDS,
     Answer,
     FencePlan,
     Job,
@@ -180,8 +181,8 @@ def _make_answer(result: SessionResult, tree: str, root: str) -> Answer:
         problems=result.problems,
         canaries=tuple(result.canaries),
         plugins=tuple(result.plugins),
-        reads=tuple(result.reads),
-        interference=tuple(result.interference),
+        **{name: tuple(getattr(result, name)) for name in MERGED_FIELDS},
+        replaced_tests=result.replaced_tests,
         contradictions=tuple(result.list_contradictions()),
         exit_status=result.exit_status,
         pytest_failures=result.pytest_failures,

@@ -272,3 +272,14 @@ def test_hosts_are_read_from_a_file(tmp_path: Path) -> None:
     path.write_text("# none yet\n")
     with pytest.raises(ClusterError, match=f"--loop-cluster: {path} names no host: write one on each line"):
         open_pool(f"ssh:{path}")
+
+
+def test_what_any_shard_saw_reaches_the_result(cluster: Cluster) -> None:
+    def change(answer: Answer) -> Answer:
+        name = f"shard {len(cluster.executor.jobs)}"
+        return answer.model_copy(update={"opened_to_write": (name,), "replaced_tests": (name,)})
+
+    cluster.executor.change_answer = change
+    result = cluster.evaluate()
+    assert len(result.opened_to_write) == len(result.replaced_tests) == 2
+    assert result.module_folders == cluster.local.evaluate(ORDER).module_folders
