@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -32,15 +32,16 @@ class ClusterSession:
     """Evaluate on the workers at `address`, or here if they cannot evaluate an order.
 
     A worker's evidence counts once and only if all shards agree about rules and items, every item has a report, and
-    no sealed file has changed. A failure that no session here has seen is repeated here.
+    no sealed file was written, except those that the baseline has `written`. A failure that no session here has seen is repeated here.
     """
 
     local: SubprocessSession
     project: SealedFiles
     address: str
     print_line: PrintLine
-    open_pool: Callable[[str], Pool] = open_pool
     builds_environments: bool = False
+    written: Collection[str] = ()
+    open_pool: Callable[[str], Pool] = open_pool
     on_progress: Callable[[str], None] = lambda _text: None
     sent_bytes: int = field(default=0, init=False)
     _overhead: float = field(default=0.0, init=False)
@@ -48,7 +49,7 @@ class ClusterSession:
     _reviewed: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._sender = Sender(self.local, self.project, self.builds_environments)
+        self._sender = Sender(self.local, self.project, self.builds_environments, self.written)
         self._workers = Workers(self.address, lambda address: self.open_pool(address), self.print_line)
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:

@@ -39,6 +39,7 @@ class FencePlan(Value):
 class Project(Value):
     """The constant part of all evaluations of a run. Paths below `root` become paths of the worker's tree.
 
+    Of the `sealed` files, no session may write those that are `watched`.
     `modules` are names of modules in the tree, which must not be installed at the worker. A worker with another
     environment may build this one from `requirements`, the hashes of files by path.
     """
@@ -46,6 +47,7 @@ class Project(Value):
     root: str
     folder: str
     sealed: tuple[str, ...]
+    watched: tuple[str, ...]
     arguments: tuple[str, ...]
     timeout: float
     fence: FencePlan | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from pytest_loop.cluster.environment import select_files
@@ -22,6 +22,7 @@ from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.workspace.file_scan import read_entry, scan_files
 from pytest_loop.workspace.file_tree import FileKind, FileTree, compare_trees
 from pytest_loop.workspace.sealed_files import SealedFiles
+from pytest_loop.workspace.session_outputs import is_written
 
 MAX_SIZE = 1 << 30
 _MAX_CHANGES = _MAX_NEW = 16_000
@@ -39,6 +40,7 @@ class Sender:
     local: SubprocessSession
     project: SealedFiles
     builds_environments: bool = False
+    written: Collection[str] = ()
     _scanned: FileTree | None = field(default=None, init=False)
     _base: FileTree = field(default_factory=lambda: FileTree({}), init=False)
     _base_hash: str = field(default="", init=False)
@@ -94,10 +96,12 @@ class Sender:
             raise ClusterError(f"{list_names(installed, 3)} is installed, and would be judged in place of the project")
         if not folder.is_relative_to(root.resolve()):
             raise ClusterError(f"{folder} is not in the project")
+        sealed = tuple(path for path in self.project.list_sealed_files() if path in files.entries)
         project = Project(
             root=str(root),
             folder=folder.relative_to(root.resolve()).as_posix(),
-            sealed=tuple(path for path in self.project.list_sealed_files() if path in files.entries),
+            sealed=sealed,
+            watched=tuple(path for path in sealed if not is_written(path, self.written)),
             arguments=self.local.arguments,
             timeout=self.local.timeout,
             fence=fence and FencePlan(tool=fence.tool.value, read_only=fence.read_only, writable=fence.writable),

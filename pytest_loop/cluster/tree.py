@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from pytest_loop.cluster.job import Job
-from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, Stamp, list_parents, make_stamp
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, Stamp, list_parents, make_stamp, read_stamp
 from pytest_loop.workspace.file_writer import remove_path, write_entry
 
 Contents = Mapping[str, bytes]
@@ -182,6 +182,11 @@ def _list_tree(tree: Path, folders: Collection[str]) -> Iterator[tuple[str, os.D
                     queue.append(path)
                 else:
                     yield path, child
+
+
+def read_stamps(tree: Path, paths: Collection[str]) -> dict[str, Stamp | None]:
+    """Return the stamp of each path, which differs once a file was written."""
+    return {path: read_stamp(f"{tree}/{path}") for path in paths}
 
 
 def find_changed(tree: Path, entries: Mapping[str, FileEntry], paths: Collection[str]) -> list[str]:

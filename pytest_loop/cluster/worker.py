@@ -31,6 +31,7 @@ from pytest_loop.cluster.tree import (
     find_changed,
     load_files,
     read_piece,
+    read_stamps,
     store_pieces,
     update_tree,
 )
@@ -89,13 +90,15 @@ def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build:
         reads_all = job.order.is_deciding and project.fence is None
         if missing := update_tree(tree, files, files.entries if reads_all else frozenset(project.sealed)):
             return Answer(missing=missing)
+        stamps = read_stamps(tree, project.watched)
         try:
             run = _run_share if job.engine else _run_session
             answer = run(project, job, shard[1:], tree)
         except LoopError as error:
             return Answer(refusal=f"the session failed there: {error}")
-        if changed := find_changed(tree, files.entries, project.sealed):
-            return Answer(refusal=f"sealed files were changed while they judged: {list_names(changed, _MAX_NAMES)}")
+        written = {path for path, stamp in read_stamps(tree, project.watched).items() if stamp != stamps[path]}
+        if changed := sorted(written.union(find_changed(tree, files.entries, project.sealed))):
+            return Answer(refusal=f"sealed files were written while they judged: {list_names(changed, _MAX_NAMES)}")
         return answer
 
 

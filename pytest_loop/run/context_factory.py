@@ -122,7 +122,8 @@ class ContextFactory:
             from pytest_loop.cluster.cluster_session import ClusterSession
 
             builds = self.settings.judging.cluster_sync
-            cluster = ClusterSession(local, self.project, address, print_line, builds_environments=builds)
+            written = (state.setup.seal and state.setup.seal.written) or ()
+            cluster = ClusterSession(local, self.project, address, print_line, builds, written)
             cluster.on_progress = self.files.write_progress
             cluster.connect()
             session, run_shares = cluster, cluster.run_shares

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,6 +17,7 @@ from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.workspace.clean_room import RoomReport
 from pytest_loop.workspace.environment import find_changed_package_files
 from pytest_loop.workspace.left_out_files import make_entry
+from pytest_loop.workspace.session_outputs import is_written
 
 # Evaluate a quicker suite in the usual session first: a second evaluation costs less than a new interpreter each time.
 QUICK_SECONDS = 3.0
@@ -116,11 +117,6 @@ class DecidingEvaluation:
         for path, stamp in self._read_stamps().items():
             if stamp != before[path] and not is_written(path, written):
                 yield SealFinding(kind="sealed", path=path, detail="was written while it was judged")
-
-
-def is_written(path: str, written: Collection[str]) -> bool:
-    """Return whether `written` names a path, or a folder (with a slash at the end) that contains it."""
-    return path in written or any(name.endswith("/") and path.startswith(name) for name in written)
 
 
 def _describe_room(report: RoomReport, *, is_failed: bool) -> Iterator[SealFinding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from pytest_loop.workspace.file_tree import FileTree, Stamp, compare_trees, read_stamp
@@ -37,6 +38,11 @@ class OutputWatch:
         changes = compare_trees(self._before, self._project.current).select(self._project.sealed)
         paths = (path for path in (*changes.added, *changes.modified) if not path.endswith(_SOURCE))
         return {path: read_stamp(os.path.join(self._project.root, path)) for path in paths}  # noqa: PTH118 - many
+
+
+def is_written(path: str, written: Collection[str]) -> bool:
+    """Return whether `written` names a path, or a folder (with a slash at the end) that contains it."""
+    return path in written or any(name.endswith("/") and path.startswith(name) for name in written)
 
 
 def is_written_since(path: Path, start: int) -> bool:

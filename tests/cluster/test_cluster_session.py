@@ -78,7 +78,7 @@ class Cluster:
             ("-q", "-p", "no:cacheprovider", *place), self.path, 60.0, os.environ, lambda _data: None
         )
         self.project = SealedFiles(self.path, self.path / ".loop" / "run", ["/tests/"])
-        self.session = ClusterSession(self.local, self.project, "inline", self.lines.append, self.open_pool)
+        self.session = ClusterSession(self.local, self.project, "inline", self.lines.append, open_pool=self.open_pool)
 
     def open_pool(self, _address: str) -> Pool:
         return Pool(lambda: [Slot("", self.executor)] * 2, lambda: None)
@@ -154,6 +154,11 @@ def change_sealed_file(cluster: Cluster) -> None:
     cluster.write("tests/test_two.py", text)
 
 
+def swap_sealed_file(cluster: Cluster) -> None:
+    lines = ("path = Path(__file__)", "text = path.read_bytes()", "path.write_text('')", "path.write_bytes(text)")
+    cluster.write("tests/test_two.py", "\n    ".join(("from pathlib import Path\n\ndef test_two():", *lines)))
+
+
 def lose_evidence(cluster: Cluster) -> None:
     cluster.executor.change_answer = lambda answer: answer.model_copy(update={"evidence": {}})
 
@@ -191,7 +196,8 @@ def fill_disk(cluster: Cluster) -> None:
             "pydantic is installed there, and would be judged in place of the project",
             marks=pytest.mark.thorough,
         ),
-        (change_sealed_file, "sealed files were changed while they judged: tests/test_two.py"),
+        (change_sealed_file, "sealed files were written while they judged: tests/test_two.py"),
+        (swap_sealed_file, "sealed files were written while they judged: tests/test_two.py"),
         pytest.param(lose_evidence, "shard 1 did not report every item", marks=pytest.mark.thorough),
         pytest.param(skip_canary, "shard 1 did not run its hidden test", marks=pytest.mark.thorough),
         pytest.param(end_early, "shard 1 ended with signal 9", marks=pytest.mark.thorough),
@@ -219,6 +225,13 @@ def test_a_failure_of_the_other_folder_is_repeated_here(cluster: Cluster) -> Non
     result = cluster.evaluate()
     assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
     assert (result.has_failures, result.list_contradictions(), cluster.lines) == (False, [], [])
+
+
+def test_sealed_files_that_the_baseline_has_written_are_not_watched(cluster: Cluster) -> None:
+    swap_sealed_file(cluster)
+    cluster.session._sender.written = ("tests/",)
+    assert set(find_outcomes(cluster.evaluate()).values()) == {Outcome.PASSED}
+    assert cluster.lines == []
 
 
 @pytest.mark.thorough
