@@ -32,7 +32,8 @@ class ClusterSession:
     """Evaluate on the workers at `address`, or here if they cannot evaluate an order.
 
     A worker's evidence counts once and only if all shards agree about rules and items, every item has a report, and
-    no sealed file was written, except those that the baseline has `written`. A failure that no session here has seen is repeated here.
+    no sealed file was written, except those that the baseline has `written`. What fails or passes there for the first
+    time is repeated here.
     """
 
     local: SubprocessSession
@@ -66,7 +67,10 @@ class ClusterSession:
         except ClusterError as error:
             self._print_once(f"judged here, not on {self.address}: {error}")
             return self.local.evaluate(order)
-        self._repeat_here(self._add_trials(order, result), result)
+        order = self._add_trials(order, result)
+        if differing := self._repeat_here(order, result):
+            self._print_once(f"judged here, not on {self.address}: {differing} has another verdict here")
+            return self.local.evaluate(order)
         self.local.history.add(result.evidence)
         return result
 
@@ -179,25 +183,35 @@ class ClusterSession:
             self._reviewed.add(order.manifest)
             raise ClusterError(f"the cases of {order.manifest} ask the judge")
 
-    def _repeat_here(self, order: SessionOrder, result: SessionResult) -> None:
-        """Repeat here what the worker's folder may have caused: new failures, and items with trials or a judge.
+    def _repeat_here(self, order: SessionOrder, result: SessionResult) -> str:
+        """Repeat here new failures, items that failed before and pass there, and items with trials or a judge.
 
+        Return an item that passes only here or only there, because of the folder or of the items before it; the
+        verdicts of that evaluation do not count.
         Of the cases of a workload only errors are repeated: another try at an output would be a better chance than
         cases have here.
         """
-        before = self.local.history.extend_order(order).failed_before
+        before = frozenset(self.local.history.extend_order(order).failed_before)
         unclear = {
             item
             for item, evidence in result.evidence.items()
             if evidence.trials or evidence.outcome is (Outcome.ERROR if order.manifest else Outcome.ASSUMED)
         }
-        if new := tuple(sorted(unclear if order.manifest else unclear | result.unmet_items.difference(before))):
-            again = run_items_alone(self.local, order, self.project.root, new)
-            if again is not None:
-                result.evidence |= {item: again.evidence[item] for item in new if item in again.evidence}
-                result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
-                if not result.unmet_items:
-                    result.pytest_failures = result.exit_status = 0
+        changed = set() if order.manifest else result.unmet_items ^ (result.evidence.keys() & before)
+        if not (repeated := tuple(sorted(unclear | changed))):
+            return ""
+        again = run_items_alone(self.local, order, self.project.root, repeated)
+        for item in sorted(changed - unclear):
+            here = again.evidence.get(item) if again is not None else None
+            if here is None or is_failure(here) is not (item in result.unmet_items):
+                return item
+        if again is not None:
+            result.evidence |= {item: again.evidence[item] for item in repeated if item in again.evidence}
+            result.unmet_items = {item for item, evidence in result.evidence.items() if is_failure(evidence)}
+            _add_observations(result, again)
+            if not result.unmet_items:
+                result.pytest_failures = result.exit_status = 0
+        return ""
 
 
 def _add_observations(result: SessionResult, other: Answer | SessionResult) -> None:

@@ -218,13 +218,30 @@ def test_what_a_worker_cannot_judge_is_judged_here(cluster: Cluster, change: Cha
     assert message in cluster.lines[0]
 
 
-@pytest.mark.thorough
-def test_a_failure_of_the_other_folder_is_repeated_here(cluster: Cluster) -> None:
-    text = f"import os\n\ndef test_two():\n    assert os.getcwd() == {str(cluster.path)!r}\n"
+LEAK = "import shop\n\ndef test_{name}():\n    shop.seen = shop.seen + 1 if hasattr(shop, 'seen') else 0\n    assert not shop.seen\n"
+ONLY_THERE = "def test_two():\n    assert 'pytest-loop-cluster-' in __file__\n"
+ONLY_HERE = "def test_two():\n    assert 'pytest-loop-cluster-' not in __file__\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "has_failed_here", "expected"),
+    [
+        (ONLY_HERE, False, Outcome.PASSED),
+        (ONLY_THERE, True, Outcome.FAILED),
+        (LEAK.format(name="one") + LEAK.format(name="two"), False, Outcome.FAILED),
+    ],
+    ids=["passes here", "passes there", "passes alone"],
+)
+def test_what_workers_judge_otherwise_is_judged_here(
+    cluster: Cluster, text: str, has_failed_here: bool, expected: Outcome
+) -> None:
     cluster.write("tests/test_two.py", text)
+    if has_failed_here:
+        cluster.local.evaluate(ORDER)
     result = cluster.evaluate()
-    assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
-    assert (result.has_failures, result.list_contradictions(), cluster.lines) == (False, [], [])
+    assert find_outcomes(result)["test_two"] is expected
+    assert cluster.lines == ["judged here, not on inline: tests/test_two.py::test_two has another verdict here"]
+    assert (result.cluster, result.list_contradictions()) == (None, [])
 
 
 def test_sealed_files_that_the_baseline_has_written_are_not_watched(cluster: Cluster) -> None:
