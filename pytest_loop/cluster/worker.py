@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_loop.cluster.environment import BuildError, build_environment
@@ -44,6 +46,7 @@ from pytest_loop.repair.engine_process import run_engine
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store.signature import find_state_folder
+from pytest_loop.workspace.fenced_paths import list_environment_paths
 from pytest_loop.workspace.file_tree import FileTree
 
 _MAX_NAMES = 3
@@ -155,13 +158,22 @@ def _run_share(project: Project, job: Job, shard: tuple[int, int], tree: Path) -
 
 
 def _build_fence(plan: FencePlan, root: str, tree: Path) -> Fence:
-    read_only = tuple(
-        path for path in (_replace_root(path, root, tree) for path in plan.read_only) if Path(path).exists()
-    )
-    read_only = (str(find_base()), *read_only)  # the trees of other shards, too
+    """Return the fence for a tree, and for the environment of this worker, wherever it is.
+
+    Other paths that are not here protect nothing: what is not in the tree is removed before its next session.
+    """
+    tool = FenceTool(plan.tool)
     writable = tuple(_replace_root(path, root, tree) for path in plan.writable)
+    opened = [path for path in writable if path != str(tree)]
+    own = [path for path in list_environment_paths(tree) if not _is_below(path, opened)] if tool.has_mounts else []
+    moved = (_replace_root(path, root, tree) for path in plan.read_only)
+    read_only = (str(find_base()), *own, *filter(os.path.exists, moved))  # the trees of other shards, too
     hidden = os.path.realpath(find_state_folder())
-    return Fence(FenceTool(plan.tool), read_only, writable, hidden if Path(hidden).exists() else "")
+    return Fence(tool, read_only, writable, hidden if Path(hidden).exists() else "")
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def _rebase_order(order: SessionOrder, root: str, tree: Path) -> SessionOrder:
@@ -172,8 +184,9 @@ def _rebase_order(order: SessionOrder, root: str, tree: Path) -> SessionOrder:
 
 
 def _replace_root(word: str, root: str, tree: Path) -> str:
-    """Replace the project's root in a word by the worker's tree."""
-    return word.replace(root, str(tree))
+    """Replace the project's root in a word by the worker's tree, but not in a longer name, such as `root-env`."""
+    pattern = rf"""(?:(?<![\w./-])|(?<=^-\w)){re.escape(root)}(?=[/:;,"'\\\s)\]}}]|$)"""
+    return re.sub(pattern, lambda _: str(tree), word)
 
 
 def _make_answer(result: SessionResult, tree: str, root: str) -> Answer:
