@@ -42,7 +42,7 @@ class ClusterSession:
     print_line: PrintLine
     builds_environments: bool = False
     written: Collection[str] = ()
-    open_pool: Callable[[str], Pool] = open_pool
+    open_pool: Callable[[str, str], Pool] = open_pool
     on_progress: Callable[[str], None] = lambda _text: None
     sent_bytes: int = field(default=0, init=False)
     _overhead: float = field(default=0.0, init=False)
@@ -51,7 +51,9 @@ class ClusterSession:
 
     def __post_init__(self) -> None:
         self._sender = Sender(self.local, self.project, self.builds_environments, self.written)
-        self._workers = Workers(self.address, lambda address: self.open_pool(address), self.print_line)
+        self._workers = Workers(
+            self.address, lambda address: self.open_pool(address, str(self.project.root)), self.print_line
+        )
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         if extra or _needs_this_process(order) or order.manifest in self._reviewed:

@@ -8,14 +8,13 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.cluster.worker import ignore_interrupts
+from pytest_loop.cluster.worker import ask_worker, end_worker, judge_shard, start_worker
 from pytest_loop.errors import LoopError
 
 _CONNECT_SECONDS = 10
@@ -46,12 +45,12 @@ class Pool:
     close: Callable[[], None]
 
 
-def open_pool(address: str) -> Pool:
-    """Connect to workers; raise `ClusterError` if there are none."""
+def open_pool(address: str, root: str) -> Pool:
+    """Connect to workers for the project at `root`; raise `ClusterError` if there are none."""
     if match := _LOCAL.fullmatch(address):
         size = int(match[1])
-        executor = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=ignore_interrupts)
-        return Pool(lambda: [Slot("", executor)] * size, lambda: _end_processes(executor))
+        executor = ProcessExecutor(size, root)
+        return Pool(lambda: [Slot("", executor)] * size, executor.close)
     if address.startswith("ssh:"):
         return _start_hosts(Path(address.removeprefix("ssh:")))
     if not _ADDRESS.fullmatch(address):
@@ -145,9 +144,38 @@ def _disconnect(client: Any) -> None:
         client.close(timeout=_CLOSE_SECONDS)
 
 
-def _end_processes(executor: ProcessPoolExecutor) -> None:
-    """End the processes of a pool, also those that still judge."""
-    processes = list((getattr(executor, "_processes", None) or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
+class ProcessExecutor(ThreadPoolExecutor):
+    """Judge in processes of this machine, one for each thread; they start before the project's code has run.
+
+    Processes of `multiprocessing` would look for modules in the folder of the project.
+    """
+
+    def __init__(self, size: int, root: str) -> None:
+        super().__init__(size)
+        self.processes = [start_worker(sys.executable, root) for _ in range(size)]
+        self._root = root
+        self._free = [*self.processes]
+
+    def submit(self, function: Any, /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        return super().submit(self._judge if function is judge_shard else function, *arguments, **keywords)
+
+    def _judge(self, text: bytes, number: int, total: int) -> bytes:
+        process = self._free.pop()
+        try:
+            return ask_worker(process, text, number, total)
+        except OSError:
+            end_worker(process)
+            if process in self.processes:
+                self.processes.remove(process)
+                process = start_worker(sys.executable, self._root)
+                self.processes.append(process)
+            raise
+        finally:
+            self._free.append(process)
+
+    def close(self) -> None:
+        """End the processes, also those that still judge."""
+        processes, self.processes = self.processes, []
+        self.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            end_worker(process)

@@ -8,10 +8,12 @@ import platform
 import re
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
 from pytest_loop.cluster.environment import BuildError, build_environment
 from pytest_loop.cluster.job import (
@@ -53,6 +55,15 @@ _MAX_NAMES = 3
 # A smaller plan travels with each answer, to say how it differs.
 _MAX_PLAN_ITEMS = 2_000
 Shard = tuple[bytes, int, int]
+# Imports no module of the working folder, and restores PYTHONPATH for the sessions of the worker.
+_START_SCRIPT = """\
+import os, sys
+sys.path[:] = [path for path in sys.path if path not in ("", os.getcwd())]
+os.environ.pop("PYTHONPATH", None)
+os.environ.update(zip(("PYTHONPATH",), sys.argv[1:]))
+from pytest_loop.cluster.worker import serve
+serve()
+"""
 
 
 def judge_shard(text: bytes, number: int, total: int, *, can_build: bool = True) -> bytes:
@@ -74,9 +85,53 @@ def judge_shard(text: bytes, number: int, total: int, *, can_build: bool = True)
     return pack(answer.model_copy(update=fields))
 
 
-def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the run, which ends its workers; programs that a worker starts do not inherit this."""
-    signal.signal(signal.SIGINT, lambda *_: None)
+def start_worker(python: str, root: str, errors: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+    """Start a process that judges shards, and into which no file of the project at `root` is imported."""
+    original = [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
+    folders = [os.path.realpath(path) for text in original for path in text.split(os.pathsep) if path]
+    outside = [path for path in folders if not _is_below(path, [os.path.realpath(root)])]
+    return subprocess.Popen(
+        [python, "-c", _START_SCRIPT, *original],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(outside), "TMPDIR": tempfile.gettempdir()},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+    )
+
+
+def ask_worker(
+    process: subprocess.Popen[bytes], text: bytes, number: int, total: int, *, can_build: bool = True
+) -> bytes:
+    """Let a process judge a shard, and return its packed answer; raise `ConnectionError` if it ends before."""
+    requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+    requests.write(b"%d %d %d %d\n%b" % (number, total, can_build, len(text), text))
+    requests.flush()
+    size = int(answers.readline() or -1)
+    data = answers.read(max(0, size))
+    if len(data) != size:
+        raise ConnectionError("the process of a worker ended")
+    return data
+
+
+def end_worker(process: subprocess.Popen[bytes]) -> None:
+    """End a process, also one that judges, and close its pipes."""
+    process.terminate()
+    with suppress(OSError, ValueError):
+        process.communicate()
+
+
+def serve() -> None:
+    """Judge the shards that arrive at the standard input, until it is closed."""
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C is for the run, which ends its workers
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    while words := requests.readline().split():
+        number, total, can_build, size = map(int, words)
+        data = judge_shard(requests.read(size), number, total, can_build=bool(can_build))
+        answers.write(b"%d\n%b" % (len(data), data))
+        answers.flush()
 
 
 def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build: bool) -> Answer:
@@ -84,7 +139,8 @@ def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build:
     if differences and can_build and project.requirements:
         if missing := tuple(digest for digest in project.requirements.values() if read_piece(digest) is None):
             return Answer(missing=missing)
-        return _judge_elsewhere(build_environment(project.requirements, project.environment["Python"]), *shard)
+        python = build_environment(project.requirements, project.environment["Python"])
+        return _judge_elsewhere(python, project.root, *shard)
     if differences:
         return Answer(unfit=f"another environment: {list_names(differences, _MAX_NAMES)}")
     if reason := _find_obstacle(project):
@@ -105,14 +161,18 @@ def _judge(project: Project, files: FileTree, job: Job, shard: Shard, can_build:
         return answer
 
 
-def _judge_elsewhere(python: Path, text: bytes, number: int, total: int) -> Answer:
+def _judge_elsewhere(python: Path, root: str, text: bytes, number: int, total: int) -> Answer:
     """Judge a shard with another interpreter, which compares its environment again."""
-    command = [str(python), "-m", __name__, str(number), str(total)]
-    result = subprocess.run(command, input=text, capture_output=True, check=False)
-    if result.returncode:
-        last_line = next(iter(reversed(result.stderr.decode(errors="replace").strip().splitlines())), "no message")
-        raise BuildError(f"the environment that was built cannot judge: {last_line}")
-    return unpack(result.stdout, Answer)
+    with tempfile.TemporaryFile() as errors:
+        process = start_worker(str(python), root, errors)
+        try:
+            return unpack(ask_worker(process, text, number, total, can_build=False), Answer)
+        except OSError as error:
+            errors.seek(0)
+            last_line = next(iter(reversed(errors.read().decode(errors="replace").strip().splitlines())), error)
+            raise BuildError(f"the environment that was built cannot judge: {last_line}") from None
+        finally:
+            end_worker(process)
 
 
 def _find_obstacle(project: Project) -> str:
@@ -206,7 +266,3 @@ def _make_answer(result: SessionResult, tree: str, root: str) -> Answer:
         output=result.output,
     )
     return Answer.model_validate_json(answer.model_dump_json().replace(tree, root))
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(judge_shard(sys.stdin.buffer.read(), int(sys.argv[1]), int(sys.argv[2]), can_build=False))

@@ -16,6 +16,7 @@ from pytest_loop.cluster import tree
 from pytest_loop.cluster.cluster_session import ClusterSession
 from pytest_loop.cluster.job import Answer, Job, Project, pack, unpack
 from pytest_loop.cluster.pool import ClusterError, Pool, Slot, open_pool
+from pytest_loop.cluster.worker import judge_shard
 from pytest_loop.core.model.rules import Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
@@ -80,7 +81,7 @@ class Cluster:
         self.project = SealedFiles(self.path, self.path / ".loop" / "run", ["/tests/"])
         self.session = ClusterSession(self.local, self.project, "inline", self.lines.append, open_pool=self.open_pool)
 
-    def open_pool(self, _address: str) -> Pool:
+    def open_pool(self, _address: str, _root: str) -> Pool:
         return Pool(lambda: [Slot("", self.executor)] * 2, lambda: None)
 
     def write(self, name: str, text: str) -> None:
@@ -277,14 +278,37 @@ def test_one():
     os.kill(int(Path({str(tmp_path / "worker")!r}).read_text()), 9)
 """
     cluster.write("tests/test_one.py", text)
-    cluster.session.open_pool = lambda _address: open_pool("local:1")
+    cluster.session.open_pool = lambda _address, root: open_pool("local:1", root)
     cluster.session.connect()
     pool: Any = cluster.session._workers._pool
-    (tmp_path / "worker").write_text(str(pool.list_slots()[0].executor.submit(os.getpid).result()))
+    (tmp_path / "worker").write_text(str(pool.list_slots()[0].executor.processes[0].pid))
     result = cluster.evaluate()
     assert marker.exists()
     assert find_outcomes(result) == {"test_one": Outcome.PASSED, "test_two": Outcome.PASSED}
     assert cluster.lines == []
+
+
+def test_processes_import_nothing_of_the_project(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if they start again after a session has written modules, and PYTHONPATH names the project."""
+    monkeypatch.chdir(cluster.path)
+    monkeypatch.setenv("PYTHONPATH", f"{cluster.path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    for name in ("pickle", "json", "sitecustomize", "multiprocessing"):
+        text = (
+            f"import os\nif 'pytest-loop-cluster-' not in os.getcwd():\n    open({str(tmp_path / 'imported')!r}, 'w')\n"
+        )
+        cluster.write(f"{name}.py", text)
+    cluster.session.open_pool = lambda _address, root: open_pool("local:1", root)
+    cluster.session.connect()
+    pool: Any = cluster.session._workers._pool
+    pool.executor.processes[0].kill()
+    job = pack(Job(project="none", base="none", changes="", order=ORDER))
+    with pytest.raises(OSError, match=r"ended|Broken pipe"):
+        pool.executor.submit(judge_shard, job, 1, 1).result()
+    answer = unpack(pool.executor.submit(judge_shard, job, 1, 1).result(), Answer)
+    assert answer.missing == ("none", "none")
+    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.parametrize("address", ["local:0", "local:two", "here"])
@@ -292,16 +316,16 @@ def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(
         ClusterError, match=f"expected tcp://HOST:PORT of a Dask scheduler, ssh:FILE or local:N, found '{address}'"
     ):
-        open_pool(address)
+        open_pool(address, "")
 
 
 def test_hosts_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "hosts.txt"
     with pytest.raises(ClusterError, match=f"--loop-cluster: cannot read the hosts in {path}: "):
-        open_pool(f"ssh:{path}")
+        open_pool(f"ssh:{path}", "")
     path.write_text("# none yet\n")
     with pytest.raises(ClusterError, match=f"--loop-cluster: {path} names no host: write one on each line"):
-        open_pool(f"ssh:{path}")
+        open_pool(f"ssh:{path}", "")
 
 
 def test_what_any_shard_saw_reaches_the_result(cluster: Cluster) -> None:

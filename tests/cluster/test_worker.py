@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.cluster.job import FencePlan
-from pytest_loop.cluster.worker import _build_fence, _replace_root
+from pytest_loop.cluster.environment import BuildError
+from pytest_loop.cluster.job import FencePlan, Job, pack
+from pytest_loop.cluster.worker import _build_fence, _judge_elsewhere, _replace_root
+from pytest_loop.core.model.session_order import SessionOrder
 
 TREE = Path("/tmp/trees/1/shop")
 
@@ -43,3 +45,16 @@ def test_the_environment_of_the_worker_is_read_only(tmp_path: Path) -> None:
     opened = FencePlan(tool="bubblewrap", read_only=(), writable=(root, sys.prefix))
     fence = _build_fence(opened, str(tmp_path / "other"), tree)
     assert sys.prefix not in fence.read_only
+
+
+def test_another_interpreter_judges_or_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules of the working folder are not imported there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')")
+    job = pack(Job(project="none", base="none", changes="", order=SessionOrder()))
+    assert _judge_elsewhere(Path(sys.executable), str(tmp_path), job, 1, 1).missing == ("none", "none")
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
+    broken.chmod(0o755)
+    with pytest.raises(BuildError, match="the environment that was built cannot judge: no such module"):
+        _judge_elsewhere(broken, str(tmp_path), job, 1, 1)
