@@ -301,12 +301,13 @@ def test_processes_import_nothing_of_the_project(
         cluster.write(f"{name}.py", text)
     cluster.session.open_pool = lambda _address, root: open_pool("local:1", root)
     cluster.session.connect()
-    pool: Any = cluster.session._workers._pool
-    pool.executor.processes[0].kill()
+    workers: Any = cluster.session._workers
+    executor = workers._pool.list_slots()[0].executor
+    executor.processes[0].kill()
     job = pack(Job(project="none", base="none", changes="", order=ORDER))
     with pytest.raises(OSError, match=r"ended|Broken pipe"):
-        pool.executor.submit(judge_shard, job, 1, 1).result()
-    answer = unpack(pool.executor.submit(judge_shard, job, 1, 1).result(), Answer)
+        executor.submit(judge_shard, job, 1, 1).result()
+    answer = unpack(executor.submit(judge_shard, job, 1, 1).result(), Answer)
     assert answer.missing == ("none", "none")
     assert not (tmp_path / "imported").exists()
 
