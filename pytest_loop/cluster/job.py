@@ -24,7 +24,7 @@ AnyValue = TypeVar("AnyValue", bound=Value)
 _INSTALLERS = ("pip", "uv")
 # Variables that change how pytest judges.
 _VARIABLES = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD", "PYTHONPATH", "PYTHONOPTIMIZE")
-# What a session saw of files, a set for each name in its result.
+# Fields of a session result that hold facts about files, merged over all shards.
 MERGED_FIELDS = ("reads", "interference", "opened_to_write", "module_folders", "plugin_files")
 
 

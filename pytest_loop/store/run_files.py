@@ -1,8 +1,8 @@
 """The files of one run, written in this order: artifact, event, snapshot.
 
 An event promises that its files exist, and `run.json` can be made again from the history. Every write is flushed to the
-disk before the next one. Beside the four files there may be a lock, a request to stop or to pause, and the pending
-answer of an agent.
+disk before the next one. Other files of the run are its inferred rules, a lock, the pending answer of an agent, the
+progress on a cluster, and requests to stop or to pause.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class RunFiles:
     # -- reading
 
     def read(self) -> tuple[RunState, History]:
-        """Return the state that the history leads to, or that of the snapshot if the history is damaged or foreign."""
+        """Return the state from the history, or from the snapshot if the history is damaged or of another tool."""
         stored = snapshot.read_snapshot(self.snapshot, self._signer)  # first, because a writer writes it last
         events = self.read_history()
         # The step of a torn last line is repeated, like after a crash; missing lines are damage.

@@ -17,7 +17,7 @@ _FIELD = re.compile(rb',\s?"mac":\s?"([0-9a-f]{32})"\}\s*\Z')
 
 
 class Trust(Enum):
-    """Who wrote the history of a run: this machine, an unknown writer, or one who changed what this machine signed."""
+    """The author of a history: this machine, an unknown writer, or one who changed what this machine signed."""
 
     SIGNED = "signed here"
     UNKNOWN = "written elsewhere, or by a tool that does not sign"
